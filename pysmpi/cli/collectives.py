@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -263,6 +264,12 @@ def tune_command(
             target.keep()
 
 
+def _show(text: str) -> None:
+    """Show a text in place of the one before it, if the standard error is a terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+
 LIBRARIES = ("ompi5", "mpich4", "ompi", "mpich", "mvapich2", "impi")
 
 
@@ -286,8 +293,10 @@ def _tune(
         click.echo(f"{head}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
+            _show(f"pysmpi: trying {op}" + (f" of {size} bytes" if size else ""))
             call = example(op, len(slots), size, selection=selection)._replace(nodes=nodes)
             winner, seconds, theirs = tune(tuner, call, LIBRARIES)
+            _show("")
             winners.setdefault(op, []).append((size, winner))
             volume = most_of(schedules_of(call, winner, named=True))
             rows.append(

@@ -147,6 +147,7 @@ class Builder:
     def perform(self, call: Call, name: str | None = None) -> None:
         """Append the steps of `call`, by algorithm or selector `name`, or by the selection."""
         outer, self.now = self.now, call
+        chosen_by_selection = name is None
         if name is None:
             selection = call.selection or default()
             name = selection.start(call.op, call.nonblocking)
@@ -164,6 +165,9 @@ class Builder:
                 if name == AUTOMATIC and call.selection is not None:
                     call = call._replace(selection=call.selection.inner())
                 name, parts = split(chosen)
+                if chosen_by_selection and call.level and name == "two_level":
+                    # A selection file may choose it at every level.
+                    name, parts = "ompi5", ()
             self.now = call = call._replace(parts=parts) if parts else call
         algorithm = known[name]
         if algorithm.elsewhere and call.size & (call.size - 1):

@@ -120,6 +120,7 @@ def test_binary_file(status, tmp_path: Path):
         (["platform", "show", "nope.yaml"], "nope.yaml: expected a platform file"),
         (["platform", "check", "cut.xml"], "cut.xml:3"),
         (["collectives", "cast"], "collective operation cast: no such"),
+        (["collectives", "allreduc"], "did you mean allreduce?"),
         (["collectives", "--selector", "best"], "selector best: no such selector"),
         (["collectives", "--selector", "ompi", "-n", "0"], "expected at least 1"),
         (["collectives", "--bytes", "1 apple"], 'expected a size, e.g.'),

@@ -35,8 +35,8 @@ print("threads", len(os.listdir("/proc/self/task")))
 
 
 @pytest.fixture
-def shown(tmp_path: Path) -> Iterator[Callable[[str], Callable[[bytes], bytes]]]:
-    """`shown(program)` runs it on a terminal; the result reads the screen up to a text."""
+def shown(tmp_path: Path) -> Iterator[Callable[..., Callable[[bytes], bytes]]]:
+    """`shown(word, ...)` runs a command on a terminal; the result reads the screen up to a text."""
     terminal, other = pty.openpty()
     started: list[subprocess.Popen[bytes]] = []
     seen = b""
@@ -48,9 +48,8 @@ def shown(tmp_path: Path) -> Iterator[Callable[[str], Callable[[bytes], bytes]]]
             seen += os.read(terminal, 1000)
         return seen
 
-    def start(program: str) -> Callable[[bytes], bytes]:
-        (tmp_path / "prog.py").write_text(program)
-        command = [sys.executable, "-m", "pysmpi", "run", "--compute", "none", "prog.py"]
+    def start(*words: str) -> Callable[[bytes], bytes]:
+        command = [sys.executable, "-m", "pysmpi", *words]
         started.append(subprocess.Popen(command, cwd=tmp_path, stdout=other, stderr=other))
         os.close(other)
         return until
@@ -63,7 +62,8 @@ def shown(tmp_path: Path) -> Iterator[Callable[[str], Callable[[bytes], bytes]]]
 
 
 def test_a_program_that_computes_shows_its_progress(shown, tmp_path: Path):
-    until = shown(COMPUTING)
+    (tmp_path / "prog.py").write_text(COMPUTING)
+    until = shown("run", "--compute", "none", "prog.py")
     assert b"begun\r\n" in until(b"1 rank running, 0 events")
     (tmp_path / "enough").touch()
     # The line is cleared before the program prints, and does not come back.
@@ -74,4 +74,10 @@ def test_a_program_that_computes_shows_its_progress(shown, tmp_path: Path):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
 def test_a_program_forks_without_the_thread_of_the_line(shown):
-    assert b"threads 1\r\n" in shown(FORKING)(b"0 messages")
+    assert b"threads 1\r\n" in shown("run", "--compute", "none", "-c", FORKING)(b"0 messages")
+
+
+def test_tuning_names_the_operation_that_it_tries(shown):
+    until = shown("collectives", "tune", "-n", "4", "--ops", "bcast", "--sizes", "8,64")
+    seen = until(b"pysmpi: trying bcast of 64 bytes\r\x1b[K")
+    assert b"pysmpi: trying bcast of 8 bytes\r\x1b[K" in seen

@@ -119,6 +119,7 @@ def one_call(op: str) -> None:
 AWARE = [
     ("bcast", "SMP_binomial", 1),
     ("bcast", "two_level:binomial_tree,flattree", 1),
+    ("bcast", "two_level:two_level,two_level", 1),
     ("bcast", "binomial_tree", None),
     ("reduce", "mvapich2_two_level:binomial,binomial", 1),
     ("reduce", "two_level:binomial,binomial", 1),
@@ -155,3 +156,17 @@ def test_node_aware_algorithms_follow_the_placement(
         assert flows.between == expected * VECTOR
     elif placement != "blocked":
         assert flows.between == 4 * VECTOR  # a plain tree ignores nodes
+
+
+def test_a_selection_file_may_choose_two_levels_at_every_level(tmp_path: Path) -> None:
+    path = tmp_path / "levels.sel"
+    path.write_text("bcast\n  else two_level\nallreduce\n  else two_level:two_level,two_level\n")
+
+    def main() -> tuple[str | None, int]:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        return comm.bcast("word" if comm.rank == 3 else None, root=3), comm.allreduce(comm.rank)
+
+    result = pysmpi.run(main, 8, map_by="ppr:2:node", selector=str(path), compute="none")
+    assert result.returns == [("word", 28)] * 8

@@ -106,6 +106,7 @@ def test_selection_file(tmp_path) -> None:
         ("", ":1: expected the name of a collective operation, got nothing"),
         ("bcst\n", ":1: expected the name of a collective operation, got 'bcst'"),
         (" else NTSL\n", ":1: expected the name of a collective operation, got 'else NTSL'"),
+        ("bcast\n else wrong.sel\n", ":2: bcast=wrong.sel: no such algorithm of bcast"),
         ("bcast\n\n", ":2: expected one that holds for all ranks"),
         ("bcast\n else quick\n", ":2: bcast=quick: no such algorithm of bcast; there are "),
         ("bcast\n P > 3 NTSL\n else NTSL", ":2: expected `P == N`, `P < N`"),

@@ -1,5 +1,9 @@
 """Protocols, schedules and the clock, on a machine of two links."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from greenlet import getcurrent, greenlet
 
@@ -267,3 +271,25 @@ def test_tags_of_a_call_do_not_meet_those_of_others():
     with pytest.raises(AssertionError):
         Schedule().send(1, 8, tag=1024)
     Schedule().send(1, 8, tag=1023)
+
+
+def test_processes_that_run_for_ever_at_one_instant_end_the_run():
+    # The limit of compiled code is a constant, which takes long to reach.
+    program = """
+import pysmpi.kernel.engine as engine
+from pysmpi.kernel.process import Core, Process
+from pysmpi.mpi.base.ranks import FreeTransport
+
+engine.MOST_RUNS = 100
+kernel = engine.Engine(FreeTransport(), 1)
+process = Process(kernel, 0, 0, Core(1e9))
+process.resume = process.launch
+process.launch()
+kernel.run()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYSMPI_INTERPRETED": "1"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "RuntimeError: 101 steps at t=0.0 s, and time stands still" in done.stderr

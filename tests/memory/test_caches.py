@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.memory.coherence import protocol
+from pysmpi.memory.transfer.buffers import Buffers
 from pysmpi.memory.transfer.caches import Buffer, Caches
 from pysmpi.memory.transfer.kinds import access_of, describe, distance_of, kind_of, level_of
 from pysmpi.platform import load
@@ -173,3 +174,11 @@ def test_every_access_on_a_machine_that_ships_has_a_throughput(name):
                     kind = found.access(core, found.block(buffer, 0, size), write)
                     speed = node.throughput(access_of(kind), distance_of(kind), size)
                     assert 1e8 < speed < 1e11
+
+
+def test_lengths_of_objects_that_cannot_be_referenced_are_kept_in_bounded_number():
+    """Lists and tuples have no weak references: their buffers are known by their lengths."""
+    buffers = Buffers(caches(), 0, 0)
+    for length in range(5000):
+        buffers.of((0,) * length)
+    assert 0 < len(buffers.nameless) < 2000

@@ -141,3 +141,17 @@ def test_ranks_are_named_compactly(ranks):
         first, _, last = part.partition("-")
         found.update(range(int(first), int(last or first) + 1))
     assert found == ranks
+
+
+def test_an_error_without_a_text_is_reported(write):
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    def main() -> None:
+        raise Mute
+
+    ((_, error),) = errors_of(FunctionProgram(main), 1)
+    text = format_error(error)
+    assert "raise Mute" in text
+    assert text.splitlines()[-1].endswith("Mute: <exception str() failed>")

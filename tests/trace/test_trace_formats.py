@@ -102,6 +102,9 @@ def test_arrows(tmp_path: Path):
         if start["args"]["bytes"] == 800
     )
     assert neighbours == {(rank, (rank + 1) % 4): 4 for rank in range(4)}
+    tags = Counter(start["args"].get("tag") for start in starts.values())
+    assert tags[5] == 12 and tags[0] == 4
+    assert tags[None] == 16  # of collective calls, whose tags are not the program's
 
 
 def test_places(tmp_path: Path):
