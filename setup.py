@@ -1,6 +1,6 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Memory folding has functions that numpy calls and that cannot be Python; they are in C.
+Functions that numpy calls for folded memory, and the memory of the frames of ranks, are in C.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -46,6 +46,9 @@ ROOMS = [
     ),
 ]
 
+# Written in C: the first must call no Python, the second reaches into the interpreter.
+IN_C = ["pysmpi.runtime.folding.hooks", "pysmpi.runtime.threads.frame_chunks"]
+
 # Only this library calls the compiled functions, so the compiler may inline them, and calls need no
 # table.
 FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
@@ -65,11 +68,11 @@ class OptionalBuild(build_ext):
 def extensions():
     if os.environ.get("PYSMPI_PURE") == "1":
         return []
-    folding = Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"])
+    plain = [Extension(name, [name.replace(".", "/") + ".c"]) for name in IN_C]
     try:
         from mypyc.build import mypycify
     except ImportError:
-        return [folding]
+        return plain
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
     # What they import is checked elsewhere: a build needs no stubs of other packages.
     options = [
@@ -81,7 +84,7 @@ def extensions():
     if os.name == "posix":
         for extension in compiled:
             extension.extra_compile_args += FLAGS
-    return [*compiled, folding]
+    return [*compiled, *plain]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
