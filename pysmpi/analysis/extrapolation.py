@@ -164,8 +164,8 @@ def _terms(
                 names = ", ".join(sorted(set().union(*used) - {""}))
                 raise UsageError(
                     f"extrapolate: {name}: its algorithm changes with the number of ranks "
-                    f"({names}), and its calls differ, so that of {ranks} ranks is not known; "
-                    "keep one with --coll"
+                    f"({names}), and its calls differ, so that the algorithm for {ranks} "
+                    "ranks is not known; keep one with --coll"
                 )
     for graph, table, sums, part in zip(graphs, tables, inside, parts):
         for name, cause, seconds in part:

@@ -15,8 +15,8 @@ Measured by pysmpi calibrate memory on {machine}, {date}, load {load}.
 Throughputs: memchr (L..), memset (S..) and memmove (overlap) of {libc} on shared pages of {page} B,
 one core pinned beside another; latencies: a chain of pointers followed by tfind, one line a step,
 so that those of hits (LH.) contain the comparison and are upper bounds. Lower quartile of
-the rounds, less what the same call takes on nothing. SHS is a store to a line that another core has
-read. Contention takes three cores and is not measured; distances are those that Linux tells.
+the rounds, less the time of the same call on nothing. SHS is a store to a line that another core
+has read. Contention takes three cores and is not measured; distances are those that Linux tells.
 {control}
 """
 CONTROLLED = """\

@@ -293,7 +293,7 @@ def _curves(
         if not curve:
             raise PysmpiError(
                 f"calibrate memory: no buffer was large enough to see {access}; give a larger "
-                "--max-size, or run less else"
+                "--max-size, or end other programs"
             )
     for nbytes in sizes:
         load = measured.curves["LMM", number].get(nbytes)

@@ -176,8 +176,8 @@ def _report(
     noise = spread(found.samples)
     if noise > NOISY:
         click.echo(
-            f"pysmpi: repeats of one measurement differ by some {noise:.0%}: the computers do "
-            "other things too, or both ranks share a core; measure again",
+            f"pysmpi: repeats of one measurement differ by some {noise:.0%}: other "
+            "programs run on the computers, or both ranks share a core; measure again",
             err=True,
         )
     if _matplotlib():

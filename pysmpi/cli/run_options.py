@@ -40,7 +40,7 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
         click.option("--quiet", "-q", is_flag=True, help="No summary, progress or notes."),
         click.option(
             "--explain-speed", is_flag=True,
-            help="Print where the wall time of the run went, and what would help.",
+            help="Print the parts of the wall time of the run, and advice.",
         ),
     ],
 }  # fmt: skip

@@ -21,7 +21,7 @@ AGAIN = 10.0  # seconds between lines that are not on a terminal
 @click.command("sweep")
 @click.argument("study", metavar="STUDY.yaml")
 @click.option("--output", "-o", metavar="DIRECTORY",
-              help="Where the results go (default: STUDY.results, beside the study).")
+              help="Directory of the results (default: STUDY.results, beside the study).")
 @click.option("--scheduler", metavar="ADDRESS",
               help="A scheduler of Dask, such as tcp://node1:8786 (default: this computer).")
 @click.option("--workers", type=click.IntRange(1), metavar="N",

@@ -14,7 +14,7 @@ def command() -> None:
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option("--trace-format", metavar="NAME",
-              help="Format of OUT, whatever its suffix; see pysmpi trace formats.")
+              help="Format of OUT, in place of that of its suffix; see pysmpi trace formats.")
 def convert(source: str, target: str, trace_format: str | None) -> int:
     """Write the recording IN to OUT, in the format of its suffix."""  # fmt: skip
     from pysmpi.trace.conversion import convert

@@ -10,7 +10,7 @@ from pysmpi.kernel.schedule import RECEIVE_BUFFER, SEND_BUFFER
 
 # The operations that programs call, with a line on each.
 OPERATIONS = {
-    "barrier": "nobody leaves before all have entered",
+    "barrier": "no rank leaves before all have entered",
     "bcast": "all get the root's vector",
     "reduce": "the root gets the combination of all vectors",
     "allreduce": "all get the combination of all vectors",

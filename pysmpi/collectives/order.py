@@ -48,7 +48,7 @@ def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
         return []
     if place is None or place == UNNAMED:
         raise PysmpiError(
-            f"{what}: the algorithm does not say which bytes it concerns; give its place as `at`, "
+            f"{what}: the algorithm does not name its bytes; give their place as `at`, "
             "see docs/collectives.md"
         )
     if isinstance(place, int):

@@ -79,7 +79,7 @@ def leaves_out(definition: PlatformDef) -> list[str]:
     found = []
     hosts = list(_hosts(definition.root))
     if any(host.node is not None for host in hosts):
-        found.append("what is inside nodes (caches, memory)")
+        found.append("the inside of nodes (caches, memory)")
     if any(host.sockets > 1 for host in hosts):
         found.append("sockets")
     if definition.models:

@@ -38,7 +38,7 @@ class CollectingRank:
         if name in _WAITING:
             raise RuntimeError(
                 "Python's garbage collector cannot wait for other ranks: it called a finalizer of "
-                "an object in a reference cycle, of whichever rank, which made an MPI call that "
+                "an object in a reference cycle of some rank, which made an MPI call that "
                 "waits; make that call in the program, or keep the object out of cycles"
             )
         return getattr(self.rank, name)

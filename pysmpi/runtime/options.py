@@ -209,14 +209,14 @@ class Options:
     )  # fmt: skip
     trace_format: str | None = _option(
         None, _TEXT, "--trace-format", "NAME",
-        "Format of the trace, whatever the name of its file: jsonl, json, csv, ti.",
+        "Format of the trace, in place of that of its suffix: jsonl, json, csv, ti.",
     )  # fmt: skip
     view: Path | None = _option(
         None, _FILE, "--view", "FILE.html",
         "Write a page that shows the run: its timeline, messages, times, and critical path.",
     )  # fmt: skip
     explain: bool = _option(
-        False, _FLAG, "--explain", None, "Say why the run takes that long, in the summary.",
+        False, _FLAG, "--explain", None, "Explain the time of the run, in the summary.",
     )  # fmt: skip
     report: Path | None = _option(
         None, _FILE, "--report", "FILE.json",

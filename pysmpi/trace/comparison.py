@@ -164,7 +164,7 @@ class ShadowComparison:
         if abs(again.error) > self.tolerance:
             found.append(
                 f"check: but two full runs differ by {again.error:+.2%} themselves: "
-                "measure where the computer has less else to do, or allow more"
+                "measure on a less busy computer, or raise the tolerance"
             )
         if again.first is not None:
             found.append(

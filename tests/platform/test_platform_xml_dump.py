@@ -105,7 +105,7 @@ def test_hosts_beside_zones_get_zones_of_their_own(tmp_path):
 def test_what_has_no_form_is_said(tmp_path):
     models = "options of the models fluid, loggps, loggp, logp, plogp"
     assert leaves_out(read("graphene")) == [models]
-    assert "what is inside nodes (caches, memory)" in leaves_out(read("xeon-e5-2650"))
+    assert "the inside of nodes (caches, memory)" in leaves_out(read("xeon-e5-2650"))
     assert leaves_out(read("laptop")) == []
     path = tmp_path / "p.yaml"
     path.write_text(

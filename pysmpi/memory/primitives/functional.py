@@ -173,7 +173,7 @@ def as_specified(machine: PrimitiveMachine, found: TransitionSystem) -> Check:
     ]
     same, blocks = equivalent(actual, wanted)
     if not same:
-        return Check(name, False, "somewhere the program can no longer do what it should allow")
+        return Check(name, False, "in some state an allowed mark is no longer possible")
     return Check(name, True, f"branching bisimulation, {blocks} classes of states")
 
 

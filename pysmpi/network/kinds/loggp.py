@@ -166,7 +166,7 @@ class LogP(DelayTransport):
         "Culler, Karp, Patterson, Sahay, Schauser, Santos, Subramonian, von Eicken: LogP: Towards "
         "a Realistic Model of Parallel Computation. PPoPP 1993; the formula for k packets as in "
         "Bedaride et al. (PMBS 2013), section II",
-        "short messages; it has no other way for long ones than packets, so it overestimates them "
+        "short messages; it sends long ones as packets, so it overestimates them "
         "where overheads are larger than a packet's gap. No contention but at the cards.",
     ),
 )  # fmt: skip

@@ -33,8 +33,8 @@ TU = (
 _F = (
     ("s, d", "bytes of the message, and bytes from one piece of the derived datatype to the next"),
     ("f(s,1)", "overhead of one side (s): lognp/o, or the machine's smpi/os and smpi/or"),
-    ("f(s,d)", "latency of one side (s): lognp/l, by stride what a piece and a byte add, or what "
-     "the description of the node gives for packing a piece; 0 for contiguous messages"),
+    ("f(s,d)", "latency of one side (s): lognp/l, the time of a piece and of a byte by stride, or "
+     "the time for packing a piece in the description of the node; 0 for contiguous messages"),
 )  # fmt: skip
 _INSIDE = (
     ("inside a node", "lognp/o-node and lognp/l-node, or overheads and half of the loopback on "
