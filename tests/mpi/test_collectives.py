@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forms import FORMS
+from forms import perform as make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from simulated import Deadlock, simulate
@@ -22,7 +24,6 @@ from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
 from pysmpi.mpi.operators.operators import OP_NULL, Op
 from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 
-FORMS = ("blocking", "nonblocking", "persistent")
 GARBAGE = 99
 DOUBLE = TYPES["DOUBLE"]
 
@@ -99,17 +100,8 @@ REDUCERS = (
 
 
 def perform(case: Case, name: str, *arguments: Any) -> None:
-    """Make a call in one of its forms."""
-    comm = COMM_WORLD
-    if case.form == "blocking":
-        getattr(comm, name)(*arguments)
-    elif case.form == "nonblocking":
-        getattr(comm, f"I{name.lower()}")(*arguments).Wait()
-    else:
-        request = getattr(comm, f"{name}_init")(*arguments)
-        request.Start()
-        request.Wait()
-        request.Free()
+    """Make a call in the form of a case, once: some calls change their arguments."""
+    make(COMM_WORLD, case.form, name, *arguments, starts=1)
 
 
 def spoil(buffer: np.ndarray) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forms import FORMS, perform
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated import simulate
@@ -21,9 +22,6 @@ from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
 from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 from pysmpi.mpi.processes import environment
-
-FORMS = ("blocking", "nonblocking", "persistent")
-
 
 SIDES: StateSlot[Universe, tuple[Communicator, Communicator]] = StateSlot(Universe)
 
@@ -42,20 +40,6 @@ def two_groups(rank: Any, low: int) -> tuple[Any, int, int, int]:
         SIDES.put(universe, made)
     mine = made[0] if rank.pid < low else made[1]
     return Comm._wrap(mine), mine.rank_of(rank.pid), mine.size, mine.remote.size
-
-
-def perform(comm: Any, form: str, name: str, *arguments: Any) -> None:
-    """Make a call in one of its forms."""
-    if form == "blocking":
-        getattr(comm, name)(*arguments)
-    elif form == "nonblocking":
-        getattr(comm, f"I{name.lower()}")(*arguments).Wait()
-    else:
-        request = getattr(comm, f"{name}_init")(*arguments)
-        for _ in range(2):
-            request.Start()
-            request.Wait()
-        request.Free()
 
 
 def data(pid: int, count: int) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forms import FORMS, perform
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated import simulate
@@ -92,23 +93,6 @@ def test_a_list_of_another_length_is_refused() -> None:
         COMM_WORLD.scatter([1, 2])
     with pytest.raises(ValueError, match="expecting 1 items, got 0"):
         COMM_WORLD.alltoall([])
-
-
-FORMS = ("blocking", "nonblocking", "persistent")
-
-
-def perform(comm: Any, form: str, name: str, *arguments: Any) -> None:
-    """Make a neighbourhood call in one of its forms."""
-    if form == "blocking":
-        getattr(comm, name)(*arguments)
-    elif form == "nonblocking":
-        getattr(comm, f"I{name.lower()}")(*arguments).Wait()
-    else:
-        request = getattr(comm, f"{name}_init")(*arguments)
-        for _ in range(2):
-            request.Start()
-            request.Wait()
-        request.Free()
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -20,8 +20,8 @@ SIZES = (0, 1, 1000, 2000, 40000, 200000, 1000000)
 ENVELOPE = 16
 
 
-def one_way(sizes):
-    """For each size: the date at which both begin, and the ends of the send and the receive."""
+def timed(sizes, back):
+    """Seconds of this rank in a message of each size, and in one of that size back."""
     import time
 
     import numpy
@@ -37,28 +37,9 @@ def one_way(sizes):
             comm.Send(buffer, 1)
         else:
             comm.Recv(buffer, 0)
-        found.append(MPI.Wtime() - begin)
-    return found
-
-
-def ping_pong(sizes):
-    """For each size: seconds of a round trip."""
-    import time
-
-    import numpy
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    found = []
-    for turn, size in enumerate(sizes):
-        buffer = numpy.zeros(size, "b")
-        time.sleep(10.0 * (turn + 1) - MPI.Wtime())
-        begin = MPI.Wtime()
-        if comm.rank == 0:
-            comm.Send(buffer, 1)
+        if back and comm.rank == 0:
             comm.Recv(buffer, 1)
-        else:
-            comm.Recv(buffer, 0)
+        elif back:
             comm.Send(buffer, 0)
         found.append(MPI.Wtime() - begin)
     return found
@@ -247,8 +228,8 @@ def test_a_model_gives_its_closed_form(name, model, tmp_path):
     }  # fmt: skip
     if model not in ("log_nP", "log_3P", "mlog_nP", "2log_23P"):
         options["memory_model"] = "loopback"
-    sent, received = pysmpi.run(one_way, 2, args=(SIZES,), **options).returns
-    rounds, _ = pysmpi.run(ping_pong, 2, args=(SIZES,), **options).returns
+    sent, received = pysmpi.run(timed, 2, args=(SIZES, False), **options).returns
+    rounds, _ = pysmpi.run(timed, 2, args=(SIZES, True), **options).returns
     for i, size in enumerate(SIZES):
         sender, receiver = FORMS[model](machine, size)
         assert sent[i] == pytest.approx(sender, rel=1e-6, abs=1e-12), size

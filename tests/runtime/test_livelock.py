@@ -45,6 +45,18 @@ def test_ranks_that_test_in_vain_are_reported(grow):
     ).stdout  # fmt: skip
 
 
+def test_the_number_of_tests_is_the_option():
+    polls = "if me == 0:\n    while not comm.Iprobe(source=1): pass\ncomm.recv(source=2)"
+    seconds = []
+    for most in (5_000, 50_000):
+        words = ["--cfg", "smpi/grow-injected-times:no", "--cfg", f"smpi/most-polls:{most}"]
+        report = run(polls, *words).stderr
+        found = re.search(r"PSM106 livelock at t=([\d.]+) ([mu])s", report)
+        assert found is not None, report
+        seconds.append(float(found[1]) * {"m": 1e-3, "u": 1e-6}[found[2]])
+    assert 5 < seconds[1] / seconds[0] < 15
+
+
 def test_it_can_be_raised_in_every_rank():
     done = run(
         "try:\n" + textwrap.indent(HOPELESS, "    ") + """
