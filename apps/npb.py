@@ -46,7 +46,7 @@ def uniforms(seed, count, table=None):
 def options(name, classes, ranks=lambda size: None, **more):
     """Parse the command line of benchmark `name`; it has `--class`, and `more` positional ones.
 
-    `ranks` says what number of ranks is expected if it cannot be the one that there is.
+    `ranks` is the expected number of ranks if it cannot be the present one.
     """
     from mpi4py import MPI
 

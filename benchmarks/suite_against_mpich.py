@@ -2,10 +2,10 @@
 
     python benchmarks/suite_against_mpich.py --ranks 3 --files p2p cco_buf
 
-Both run the suite's unmodified `main.py` on as many ranks, less what only one of them could pass.
-The real ranks share this machine's processors and wait by spinning. The simulated ones take turns
-on one, so the suite's files are shared out among as many simulations as there are processors, as
-the test job does; `--jobs 1` has them all in one.
+Both run the suite's unmodified `main.py` on as many ranks, without the tests that only one of them
+could pass. The real ranks share this machine's processors and wait by spinning. The simulated ones
+take turns on one, so the suite's files are shared out among as many simulations as there are
+processors, as the test job does; `--jobs 1` has them all in one.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Messages:
 
 
 def main():
-    """Send what CG sends; rank 0 prints the time of the slowest rank."""
+    """Send the messages of CG; rank 0 prints the time of the slowest rank."""
     iterations, order = map(int, sys.argv[1:])
     comm = MPI.COMM_WORLD
     messages = Messages(comm, order)

@@ -127,7 +127,7 @@ def _collectives(graph: EventGraph, sites: list[Site]) -> None:
 
 
 def limit(found: Profile) -> str:
-    """One line that says what limits a run."""
+    """One line that names the limit of a run."""
     total = found.total
     if total <= 0.0:
         return "nothing takes time"

@@ -73,7 +73,7 @@ class Analysis:
     _lines: list[str] | None = None
 
     def limit(self) -> str:
-        """One line that says what limits the run."""
+        """One line that names the limit of the run."""
         return limit(self.profile)
 
     def report(self) -> AnalysisFigures:

@@ -1,4 +1,4 @@
-"""Checkers: they listen to a run and report what a program does against the rules of MPI.
+"""Checkers: they listen to a run and report a program's violations of the rules of MPI.
 
 Each checker is one file in `kinds/`, or in another package with an entry point in the group
 `pysmpi.checkers`. It holds a class under `@checker(name, line)` and the diagnostics that it

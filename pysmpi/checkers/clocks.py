@@ -42,8 +42,8 @@ class Clock:
 
     Stamps share the counts of others with the clock, which copies them before it next changes them.
     A stamp is therefore cheap, however many ranks there are. A rank learns when a call returns and
-    shows its clock when one begins, so a rank that knows a count knows all that the other
-    rank knew then.
+    shows its clock when one begins, so a rank that knows a count has all the knowledge which the
+    other rank had then.
     """
 
     __slots__ = ("pid", "count", "known", "shared")
@@ -120,7 +120,7 @@ class Clocks:
         self.of: dict[int, Clock] = {}
         self.sent: dict[KernelRequest, Stamp] = {}
         self.posted: dict[KernelRequest, Stamp] = {}  # of receives
-        self.known: dict[KernelRequest, Stamp] = {}  # by a complete request, what its rank learns
+        self.known: dict[KernelRequest, Stamp] = {}  # of complete requests, for their ranks
         self.starts: dict[int, list[KernelRequest]] = {}  # by id of the call
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}

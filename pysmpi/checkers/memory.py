@@ -146,7 +146,7 @@ class MemoryWatch:
                 self._begin(rank)
 
     def forget(self, rank: Rank, key: object) -> None:
-        """Watch a piece of memory no more."""
+        """Stop watching a piece of memory."""
         mine = self.watched.get(rank.pid)
         if mine is not None:
             mine.pop(key, None)

@@ -37,7 +37,7 @@ class CheckContext(Protocol):
 class Checker:
     """The base class of checkers.
 
-    A checker is a listener (`kernel/listeners.py`): it is told of the events for which it has a
+    A checker is a listener (`kernel/listeners.py`): it is notified of the events for which it has a
     method. It may also have these methods. Every MPI call of the program reaches them, local calls
     included:
 

@@ -80,7 +80,7 @@ class CheckSession:
         calls.observe(self._observer)
 
     def stop(self) -> None:
-        """Check no more."""
+        """Stop checking."""
         if self.simulation is not None:
             calls.observe_no_more()
             for one in [self, *self.listeners]:
@@ -183,7 +183,7 @@ class CheckSession:
             outer = by_process.get(process)
             by_process[process] = call
             if silent and procedure.name not in _LOCATED:
-                pass  # a question whose line nobody needs
+                pass  # a question whose line is not needed
             else:
                 _ = call.site  # while its frame is there
             try:

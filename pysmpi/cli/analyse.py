@@ -1,4 +1,4 @@
-"""`pysmpi analyse`: why a recorded run takes as long as it does, and what would change it."""
+"""`pysmpi analyse`: the limits of a recorded run, and the effects of changes."""
 
 from __future__ import annotations
 

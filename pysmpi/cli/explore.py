@@ -222,7 +222,7 @@ class _Progress:
 
 
 def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
-    """Print what was found."""
+    """Print the outcome."""
     for failure in found.failures:
         _show_failure(failure)
     if len(found.results) > 1:

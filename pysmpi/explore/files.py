@@ -35,12 +35,12 @@ class FileWatch:
         self._on = True
 
     def begin(self) -> None:
-        """Watch this process, from now on."""
+        """Start to watch this process."""
         sys.addaudithook(self._hook)
         real = os.stat
 
         def stat(*args: Any, **kwargs: Any) -> Any:
-            # `os.path.exists` and its like; audit hooks do not hear of them.
+            # `os.path.exists` and its like; audit hooks are not called for them.
             if args and self._on:
                 self._note(args[0], self._readers)
             return real(*args, **kwargs)

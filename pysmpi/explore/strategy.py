@@ -121,7 +121,7 @@ class Seeded(ABC):
 
     @abstractmethod
     def step(self, options: Sequence[Alternative]) -> int:
-        """Decide what happens next."""
+        """Choose the next event among the options."""
 
     def end(self, pids: Sequence[int]) -> str:
         """Note nothing."""

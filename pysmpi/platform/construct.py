@@ -30,7 +30,7 @@ from pysmpi.text import did_you_mean
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
-# but for the latency under other presets, which is that of two copies through shared memory.
+# except the latency under other presets, which is that of two copies through shared memory.
 LOOPBACK_BANDWIDTH = 10e9
 LOOPBACK_LATENCY = 300e-9
 SMPI_LOOPBACK_LATENCY = 0.0

@@ -5,6 +5,6 @@ classes are wrapped, and each rank notes its calls and the time between them. At
 0 writes all notes to one file, a recording as `pysmpi run --trace` writes it: `pysmpi replay`
 predicts the time of the run on another machine.
 
-`sizes` finds the bytes of arguments, `wrapping` replaces the methods, `notes` keeps what happened,
+`sizes` finds the bytes of arguments, `wrapping` replaces the methods, `notes` keeps the events,
 `clocks` compares the clocks of the ranks, `gathering` writes the file.
 """

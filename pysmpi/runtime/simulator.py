@@ -9,13 +9,13 @@ _process = _getpid()
 
 
 def begin() -> None:
-    """The calling process simulates from now on."""
+    """Make the calling process the simulator."""
     global _process
     _process = _getpid()
 
 
 def process() -> int:
-    """The number of the process that simulates."""
+    """The number of the simulator's process."""
     return _process
 
 

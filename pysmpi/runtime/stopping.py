@@ -223,7 +223,7 @@ class Silence:
             self.end()
 
     def begin(self) -> None:
-        """Discard output from now on; earlier output is still shown."""
+        """Start to discard output; earlier output is still shown."""
         if self._undo:
             return
         streams = {
@@ -265,7 +265,7 @@ class Silence:
         self._undo.append(function)
 
     def end(self) -> None:
-        """Show output from now on."""
+        """Start to show output."""
         while self._undo:
             self._undo.pop()()
 

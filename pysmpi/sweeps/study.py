@@ -61,7 +61,7 @@ class SweepCase:
     """One run of a sweep.
 
     `key` depends on everything that the run depends on: program, options, files. `columns` are the
-    values of the axes, `request` is all that a worker needs.
+    values of the axes, `request` is the task for a worker.
     """
 
     key: str

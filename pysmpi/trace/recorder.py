@@ -53,7 +53,7 @@ class Recorder:
         self.format.close()
 
     def start(self, simulation: Simulation) -> None:
-        """Listen to a simulation from now on."""
+        """Start to listen to a simulation."""
         self.simulation = simulation
         choose = getattr(self.format, "choose", None)
         if choose is not None:

@@ -133,7 +133,7 @@ class Folding:
             self.partial.close()
 
     def enter(self, rank: Rank) -> None:
-        """Fold the arrays of a rank from now on, in the greenlet that runs."""
+        """Start to fold the arrays of a rank, in the greenlet that runs."""
         if self.rules:
             self.handlers.install(self.memory_of(rank.pid).capsule)
 

@@ -31,7 +31,7 @@ _MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_ab
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2
 _DEEPEST = 8  # libraries in a chain
-# Packages that call the MPI library which mpi4py has loaded, and what to use instead.
+# Packages that call the MPI library which mpi4py has loaded, and their alternatives.
 _CALLERS = {
     "numba_mpi": "call mpi4py outside of compiled functions",
 }

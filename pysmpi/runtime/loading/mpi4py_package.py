@@ -1,7 +1,7 @@
 """The package mpi4py for ranks: the real one, except its compiled module `mpi4py.MPI`.
 
 The package and its pure-Python modules come from the installed distribution. A separate copy is
-loaded once for all ranks, so that a caller who uses a real MPI keeps the original. `mpi4py.MPI` is
+loaded once for all ranks, so that a caller with a real MPI keeps the original. `mpi4py.MPI` is
 pysmpi's; importing it is an event of each rank. `mpi4py.rc` is one object that holds the options of
 each rank separately.
 """

@@ -179,7 +179,7 @@ def _side_of_pipe(fd: int, status: os.stat_result) -> PeerSide:
         return PeerSide.OUTSIDE
     if any(_faces("self", end, mode) for end in mine[name]):
         return PeerSide.INSIDE
-    # No process of ours holds it: it came from the parent process.
+    # No process of the run holds it: it came from the parent process.
     return PeerSide.OUTSIDE
 
 
