@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -64,3 +65,10 @@ def test_one_module_reads_frames():
         if re.search(rf"\b({names})\b", path.read_text())
     }
     assert found == {"pysmpi/frames.py"}
+
+
+def test_versions_of_python_and_numpy_have_upper_bounds():
+    """pysmpi uses parts of both that their next versions may change."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (numpy,) = [one for one in project["dependencies"] if re.match(r"numpy\b", one)]
+    assert "<" in project["requires-python"] and "<" in numpy
