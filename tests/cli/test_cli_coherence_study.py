@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-PROGRAM = """
-from pysmpi.memory.primitives import Program, Variable, load, mark, start, store
-
-
-def program(first=1):
-    flag = Variable("flag", 0, kind="flag", home=1)
-
-    def sender():
-        while True:
-            yield start()
-            yield mark("sends")
-            yield store(flag, first)
-            while (yield load(flag)) != 0:
-                pass
-
-    def receiver():
-        while True:
-            yield start()
-            while (yield load(flag)) == 0:
-                pass
-            yield mark("receives")
-            yield store(flag, 0)
-
-    return Program(
-        "mine", [flag], [sender, receiver], specification={0: {"sends": 1}, 1: {"receives": 0}}
-    )
-"""
+PROGRAM = Path(__file__).parents[1] / "memory" / "flag_primitive.py"
 
 UNSAFE = """
 name: careless
@@ -96,7 +71,7 @@ def test_study_compares(status):
 
 
 def test_study_of_a_program_of_one_s_own(status, tmp_path):
-    (tmp_path / "mine.py").write_text(PROGRAM)
+    (tmp_path / "mine.py").write_text(PROGRAM.read_text())
     words = ("coherence", "study", "mine.py", "--mapping", "0.0.0,1.0.0", "--json")
     code, out, _ = status(*words)
     assert code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from flag_primitive import program as flag_program
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import protocol
@@ -331,46 +332,15 @@ def test_a_deadlock_is_caught():
     assert failed[0].detail.count("test_primitives.py:") == 2
 
 
-def flag_program(reset):
-    """A receiver that may take a message twice, unless it resets the flag."""
-    flag = Variable("flag", 0, "flag", 1)
-
-    def sender():
-        while True:
-            yield start()
-            yield mark("sends")
-            yield store(flag, 1)
-            while (yield load(flag)):
-                pass
-
-    def receiver():
-        while True:
-            yield start()
-            while (yield load(flag)) == 0:
-                pass
-            yield mark("receives")
-            if reset:
-                yield store(flag, 0)
-            else:
-                yield load(flag)
-                yield mark("receives")
-                yield store(flag, 0)
-
-    return Program(
-        "flag", [flag], [sender, receiver],
-        specification={0: {"sends": 1}, 1: {"receives": 0}},
-    )  # fmt: skip
-
-
 def test_a_message_taken_twice_is_caught():
-    assert found(flag_program(reset=True)).ok
-    failed = [check for check in found(flag_program(reset=False)).checks if not check.holds]
+    assert found(flag_program()).ok
+    failed = [check for check in found(flag_program(takes=2)).checks if not check.holds]
     assert [check.name for check in failed] == ["equivalence with the specification"]
     assert failed[0].detail == "it does not allow: sends, receives, receives"
 
 
 def test_what_is_allowed_but_never_offered_is_caught():
-    made = flag_program(reset=True)
+    made = flag_program()
     wanted = {0: {"sends": 1, "rests": 0}, 1: {"receives": 0}}
     made = Program(made.name, made.variables, made.processes, specification=wanted)
     failed = [check for check in found(made).checks if not check.holds]
