@@ -141,8 +141,7 @@ class Interpreter:
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
         imports.begin_own.append(self.own_streams.give)
         if self.mpi is not None:
-            patches.entry(vars(self.mpi), "__spec__", self.mpi.__spec__)  # imports set it
-            mpi4py_package.provide(imports, self.mpi, self.arrive or (lambda: None))
+            mpi4py_package.provide(patches, imports, self.mpi, self.arrive or (lambda: None))
         clock.install(patches, self.poll_cost)
         exits.install(patches, imports)
         finalizers.install(patches)

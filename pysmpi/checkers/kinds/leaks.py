@@ -174,10 +174,11 @@ class LeakChecks(Checker):
             impl = handle._impl
             if impl is None:
                 self._end(handle, call)
-            elif not handle._is_predefined() and not _made_by_property(call):
+            elif not handle._is_predefined():
                 key = (pid, id(impl))
-                self.live.setdefault(key, (impl, []))[1].append(call)
                 self.freed.pop(key, None)
+                if not _made_by_property(call):
+                    self.live.setdefault(key, (impl, []))[1].append(call)
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """A call with a null handle fails: find where the handle became null."""

@@ -38,7 +38,7 @@ class Errhandler(Handle, kind=5, null=0x14000000, error=ERR_ERRHANDLER):
 
     def __new__(cls, errhandler: Errhandler | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(errhandler, "errhandler")
+        Handle._copy(self, errhandler, "errhandler")
         return self
 
     @mpi.local("9.3.5")

@@ -12,6 +12,7 @@ integers in the MPICH ABI. Other handles get an integer when a program first req
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from ctypes import addressof, c_uint32
 from typing import Any, ClassVar, Self
@@ -204,7 +205,7 @@ class Handle:
     def _of(cls, impl: object) -> Self:
         """A new handle of exactly this class, which may be a user's subclass."""
         self = cls.__new__(cls)
-        self._impl = impl
+        _point(self, impl)
         return self
 
     @classmethod
@@ -217,9 +218,9 @@ class Handle:
     def _copy(self, other: object, argument: str) -> None:
         """Become a copy of `other`, or null if it is None: the body of the constructors."""
         if other is None:
-            self._impl = None
+            _point(self, None)
         elif isinstance(other, self._family):
-            self._impl = other._sync()
+            _point(self, other._sync())
         else:
             raise wrong_type(argument, self._family, other)
 
@@ -232,7 +233,7 @@ class Handle:
             if entry is not None:
                 number = entry[1].value
                 if number != self._table.number(self._impl):
-                    self._impl = self._lookup(number)
+                    _point(self, self._lookup(number))
         return self._impl
 
     def _live(self) -> Any:
@@ -246,7 +247,7 @@ class Handle:
 
     def _set(self, impl: object) -> None:
         """Point to another object, or to None."""
-        self._impl = impl
+        _point(self, impl)
         if _cells:
             entry = _cells.get(id(self))
             if entry is not None:
@@ -350,6 +351,11 @@ class Handle:
                 getattr(self, self._release)()
             else:
                 self._set(None)
+
+
+# An assignment would call the `__setattr__` of a user's subclass, which may pass it on to another
+# handle.
+_point: Callable[[Handle, object], None] = vars(Handle)["_impl"].__set__
 
 
 def is_active() -> bool:

@@ -51,7 +51,7 @@ class Info(Handle, kind=7, null=0x1C000000, error=ERR_INFO):
 
     def __new__(cls, info: Info | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(info, "info")
+        Handle._copy(self, info, "info")
         return self
 
     def __reduce__(self) -> str | tuple[object, ...]:

@@ -82,7 +82,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = object.__new__(cls)
-        self._copy(comm, "comm")
+        Handle._copy(self, comm, "comm")
         return self
 
     def _communicator(self) -> Communicator:
@@ -118,7 +118,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     @mpi.local("7.3.2")
     def Get_group(self) -> Group:
         """Access the group associated with a communicator."""
-        return Group._with(self._communicator().group)
+        return Group._accessed(self._communicator().group)
 
     @property
     def group(self) -> Group:

@@ -83,7 +83,7 @@ class Intercomm(Comm):
     @mpi.local("7.6.1")
     def Get_remote_group(self) -> Group:
         """Access the remote group associated with the inter-communicator."""
-        return Group._with(self._communicator().remote.group)
+        return Group._accessed(self._communicator().remote.group)
 
     @property
     def remote_group(self) -> Group:

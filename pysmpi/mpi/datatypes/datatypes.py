@@ -33,7 +33,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
 
     def __new__(cls, datatype: Datatype | None = None) -> Datatype:
         self = object.__new__(cls)
-        self._copy(datatype, "datatype")
+        Handle._copy(self, datatype, "datatype")
         return self
 
     def __reduce__(self) -> str | tuple[object, ...]:

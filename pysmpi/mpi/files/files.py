@@ -45,7 +45,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
     def __new__(cls, file: File | None = None) -> Any:
         self = object.__new__(cls)
-        self._copy(file, "file")
+        Handle._copy(self, file, "file")
         return self
 
     def _live(self) -> FileSide:
@@ -220,7 +220,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
     @mpi.local("14.2.7")
     def Get_group(self) -> Group:
         """Access the group of processes that opened the file."""
-        return Group._with(self._live().file.communicator.group)
+        return Group._accessed(self._live().file.communicator.group)
 
     @property
     def group(self) -> Group:

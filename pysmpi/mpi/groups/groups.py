@@ -39,10 +39,11 @@ class Members(Sequence[int]):
     `parts` are ranges, or one tuple if the ids have no pattern.
     """
 
-    __slots__ = ("parts", "_starts", "_size", "_ranks", "__weakref__")
+    __slots__ = ("parts", "accessed", "_starts", "_size", "_ranks", "__weakref__")
 
     def __init__(self, parts: Iterable[Sequence[int]] = ()) -> None:
         self.parts: tuple[Sequence[int], ...] = tuple(part for part in parts if len(part))
+        self.accessed: GroupImpl | None = None  # the group of the communicators of these members
         self._starts = []
         size = 0
         for part in self.parts:
@@ -245,13 +246,20 @@ class Group(Handle, kind=2, null=0x08000000, error=ERR_GROUP):
 
     def __new__(cls, group: Group | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(group, "group")
+        Handle._copy(self, group, "group")
         return self
 
     @classmethod
     def _with(cls, members: Members) -> Self:
         """A new group; all groups without members are GROUP_EMPTY."""
         return cls._of(GroupImpl(members) if len(members) else GROUP_EMPTY._impl)
+
+    @classmethod
+    def _accessed(cls, members: Members) -> Self:
+        """The group of a communicator: handles from two accesses are equal, as in MPICH."""
+        if members.accessed is None:
+            members.accessed = GroupImpl(members)
+        return cls._of(members.accessed)
 
     @mpi.local("7.3.1")
     def Get_size(self) -> int:

@@ -58,7 +58,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
 
     def __new__(cls, op: Op | None = None) -> Op:
         self = object.__new__(cls)
-        self._copy(op, "op")
+        Handle._copy(self, op, "op")
         self._user = getattr(op, "_user", None)
         return self
 

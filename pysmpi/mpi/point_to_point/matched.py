@@ -46,7 +46,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
 
     def __new__(cls, message: Message | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(message, "message")
+        Handle._copy(self, message, "message")
         return self
 
     @classmethod

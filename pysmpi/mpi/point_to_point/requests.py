@@ -40,7 +40,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     def __new__(cls, request: Request | None = None) -> Any:
         """Make a copy of a handle."""
         self = object.__new__(cls)
-        self._copy(request, "request")
+        Handle._copy(self, request, "request")
         return self
 
     @classmethod

@@ -50,7 +50,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
 
     def __new__(cls, session: Session | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(session, "session")
+        Handle._copy(self, session, "session")
         return self
 
     @classmethod

@@ -77,7 +77,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     def __new__(cls, win: Win | None = None) -> Self:
         self = object.__new__(cls)
-        self._copy(win, "win")
+        Handle._copy(self, win, "win")
         return self
 
     # Making and freeing windows.
@@ -266,7 +266,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
     @mpi.local("12.2.6")
     def Get_group(self) -> Group:
         """Access the group of processes that created the window."""
-        return Group._with(self._live().window.communicator.group)
+        return Group._accessed(self._live().window.communicator.group)
 
     @property
     def group(self) -> Group:

@@ -95,8 +95,13 @@ def take_over(patches: Patches) -> None:
     patches.call_back(restore)
 
 
-def provide(imports: ImportSystem, module: ModuleType, arrive: Callable[[], object]) -> None:
+def provide(
+    patches: Patches, imports: ImportSystem, module: ModuleType, arrive: Callable[[], object]
+) -> None:
     """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import."""
+    patches.entry(vars(module), "__spec__", module.__spec__)  # imports set it
+    patches.entry(vars(module), "__name__", "mpi4py.MPI")
+    patches.entry(vars(module), "__package__", "mpi4py")
     exchange = imports.exchange
     package: object = exchange.table["mpi4py"]
     space = vars(package)
