@@ -86,15 +86,16 @@ def merged(
     """The results of both, one of each package.
 
     An earlier one stays if there is no later one, or if the later one has no times that can be
-    compared, and is equal nevertheless.
+    compared, and says the same nevertheless: of other programs or tests, the times are others.
     """
     kept: dict[str, Result] = {}
     for entry in entries:
         old, new = before.get(entry.package), now.get(entry.package)
         old = old if old is not None and old.version == entry.version else None
         if new is None or (
-            old is not None and old.comparable and not new.comparable and old.equal == new.equal
-        ):
+            old is not None and old.comparable and not new.comparable
+            and (old.equal, old.mpich) == (new.equal, new.mpich)
+        ):  # fmt: skip
             new = old
         if new is not None:
             kept[entry.package] = new

@@ -169,10 +169,11 @@ def test_a_page_keeps_the_rows_that_no_newer_result_replaces() -> None:
 
     refused = Result("refused", "1", False, "ok", "status 2", (0.2, 0.1), message="a | b: no")
     listed = [entry("kept"), entry("timed"), entry("quiet"), entry("broken"), entry("unknown"),
-              entry("refused", "calls C")]  # fmt: skip
+              entry("more"), entry("refused", "calls C")]  # fmt: skip
     first = {
         "kept": result("kept", 0.14), "timed": result("timed", 3.0, reused=True),
         "quiet": result("quiet", 4.0), "broken": result("broken", 5.0), "refused": refused,
+        "more": result("more", 6.0),
     }  # fmt: skip
     page = table.page(listed, first)
     assert "Another 1 packages" in page
@@ -180,10 +181,12 @@ def test_a_page_keeps_the_rows_that_no_newer_result_replaces() -> None:
     second = {
         "timed": result("timed", 30.0), "quiet": result("quiet", 40.0, disturbed=True),
         "broken": Result("broken", "1", False, "ok", "no end", (1.0, 1.0), disturbed=True),
+        "more": Result("more", "1", True, "2 × ok", "2 × ok", (9.0, 9.0), disturbed=True),
     }  # fmt: skip
     again = table.page(listed, table.merged(listed, table.rows(page), second))
     assert "| kept | 1 | ok | ok | yes | 0.1, 0.2 | 1.23 |" in again
     assert "| timed | 1 | ok | ok | yes | 30.0, 37.0 | 1.23 |" in again
     assert "| quiet | 1 | ok | ok | yes | 4.0, 4.9 | 1.23 |" in again
     assert "| broken | 1 | ok | no end | no |  |  |" in again
+    assert "| more | 1 | 2 × ok | 2 × ok | yes |  |  |" in again
     assert "| refused | calls C | a \\| b: no |" in again
