@@ -37,5 +37,5 @@ def run(quick: bool) -> Result:
         "The printed parameters follow from rounds of ceil(log_m n); the simulated barrier has the "
         "ceil(log_(m+1) n) rounds that reach all threads, and their best parameters. With 45 "
         "threads a partner of the last round would be farther than there are threads: it is left "
-        "out, which the model does not know.",
+        "out, unlike in the model.",
     )

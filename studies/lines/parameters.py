@@ -89,7 +89,7 @@ def run(quick: bool) -> Result:
     return Result(
         rows,
         remark="L is a shared line that is modified, which a core sees as S. The text of table 1 "
-        "has E as modified, which no MESI has. Figure 3 is figure 1 with the three costs of "
+        "has E as modified, unlike every MESI. Figure 3 is figure 1 with the three costs of "
         "table 2c.",
     )
 

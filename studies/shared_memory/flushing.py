@@ -82,8 +82,8 @@ def run(quick: bool) -> Result:
          Panel("Sender's copy (figure 9)", "bytes", "GB/s", copies, "x"),
          Panel("Ping-pong between sockets (figure 10)", "bytes", "GB/s", pingpongs, "x")],
         "The states alone predict that non-temporal stores speed the ping-pong, since the receiver "
-        "loads from memory what the other socket would have to write back. The paper measured half "
-        "of the throughput, and could not explain it; memory/drain is fitted to it.",
+        "loads data from memory which the other socket would have to write back. The paper "
+        "measured half of the throughput, and could not explain it; memory/drain is fitted to it.",
     )  # fmt: skip
 
 

@@ -114,9 +114,9 @@ def run(quick: bool) -> Result:
     return Result(
         rows,
         panels,
-        "Up to 32 ranks LogGPS differs by the limiter of a node, which it does not know; beyond "
+        "Up to 32 ranks LogGPS differs by the limiter of a node, which it does not model; beyond "
         "them by the links between the cabinets. The factor on 128 ranks depends on the order of "
-        "the exchanges, since each step takes as long as its slowest pair, and on what these links "
-        "carry. Fluid has the bandwidth of large messages, and lacks the traffic of "
+        "the exchanges, since each step takes as long as its slowest pair, and on the load of "
+        "these links. Fluid has the bandwidth of large messages, and lacks the traffic of "
         "acknowledgements.",
     )

@@ -75,8 +75,8 @@ def run(quick: bool) -> Result:
     return Result(
         rows,
         [Panel(f"NPB EP, class {name}", "ranks", "speed-up", curves, "xy")],
-        "The paper prints no figures of EP. Batches are measured eight times in all. What a rank "
-        "computes beside them is charged as measured, and the slowest of the ranks counts. Each "
+        "The paper prints no figures of EP. Batches are measured eight times in all. The rest of "
+        "the computation is charged as measured, and the slowest of the ranks counts. Each "
         f"figure is the least of {repeats} runs, with {os.getloadavg()[0]:.0f} busy processes on "
         f"{os.cpu_count()} cores.",
     )
