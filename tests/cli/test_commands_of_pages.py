@@ -164,8 +164,8 @@ def run(example: Example, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def pattern_of(line: str, exact: bool) -> str:
-    """The form of a line of output; figures of measured runs vary."""
-    if varies := re.match(r"pysmpi: (limit|critical path): ", line):  # its places, too
+    """The form of a line of output; figures of measured runs vary, and what limits them."""
+    if varies := re.match(r"pysmpi: (limit:|critical path:|simulated in) ", line):
         return varies[0] + ".*"
     return re.escape(line) if exact else FIGURE.join(map(re.escape, re.split(FIGURE, line)))
 
