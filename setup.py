@@ -1,6 +1,7 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Functions that numpy calls for folded memory, and the memory of the frames of ranks, are in C.
+Functions that numpy calls for folded memory, the memory of the frames of ranks, the quick exchange
+of their state and the views of their messages are in C.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -46,8 +47,13 @@ ROOMS = [
     ),
 ]
 
-# Written in C: the first must call no Python, the second reaches into the interpreter.
-IN_C = ["pysmpi.runtime.folding.hooks", "pysmpi.runtime.threads.frame_chunks"]
+# Written in C: the first must call no Python, the others reach into the interpreter.
+IN_C = [
+    "pysmpi.runtime.folding.hooks",
+    "pysmpi.runtime.threads.frame_chunks",
+    "pysmpi.runtime.process.glances",
+    "pysmpi.mpi.buffers.flat_views",
+]
 
 # Only this library calls the compiled functions, so the compiler may inline them, and calls need no
 # table.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import types
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.runtime.process.exchange import Exchange, State
-from pysmpi.runtime.process.versions import version_of
+from pysmpi.runtime.process.versions import glances, version_of
 
+# Without version numbers of dictionaries, with them, and with looks at all of them at once.
+WAYS = [(), (version_of,), *([(version_of, glances)] if glances else [])]
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 
@@ -17,15 +20,15 @@ ACTIONS = st.sampled_from(["set", "put", "delete", "read", "share", "hide"])
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), ACTIONS, NAMES), max_size=40), st.booleans())
-def test_the_exchange_shows_each_rank_what_it_did(steps, versions):
+@given(st.lists(st.tuples(st.integers(0, 2), ACTIONS, NAMES), max_size=40), st.sampled_from(WAYS))
+def test_the_exchange_shows_each_rank_what_it_did(steps, way):
     """Against a model: a dictionary of modules for each rank, and one of shared modules."""
     table = {"base": types.ModuleType("base")}
     states = [State(number) for number in range(3)]
     model = [{}, {}, {}]
     hidden = [set(), set(), set()]
     shared = dict(table)
-    exchange = Exchange(table, {}, version_of if versions else None)
+    exchange = Exchange(table, {}, *way)
     for index, action, name in steps:
         exchange.show(states[index])
         part = "base." + name
@@ -40,7 +43,7 @@ def test_the_exchange_shows_each_rank_what_it_did(steps, versions):
         elif action == "share" and part not in shared:
             shared[part] = table[part] = types.ModuleType(part)
         elif action == "hide":
-            if not versions:  # then only the number of entries shows a change
+            if not way:  # then only the number of entries shows a change
                 exchange.collect()
             if table.pop(part, None) is not None:
                 hidden[index].add(part)
@@ -56,12 +59,12 @@ STEPS = st.tuples(st.integers(0, 2), st.sampled_from(["one", "two", "new"]), st.
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.lists(STEPS, max_size=40), st.sampled_from([None, version_of]))
-def test_each_rank_has_its_own_values_of_names(steps, version_of):
+@given(st.lists(STEPS, max_size=40), st.sampled_from(WAYS))
+def test_each_rank_has_its_own_values_of_names(steps, way):
     """Value 0 stands for a name that is deleted."""
     space = {"one": 1, "two": 2, "other": 3}
     first = dict(space)
-    exchange = Exchange({}, {}, version_of)
+    exchange = Exchange({}, {}, *way)
     exchange.watch(space, "one")
     exchange.watch(space, "two", lambda owner, common: common + owner)
     exchange.watch_new(space)
@@ -80,3 +83,41 @@ def test_each_rank_has_its_own_values_of_names(steps, version_of):
         assert space == model[index]
     exchange.close()
     assert space == first
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_list_that_a_rank_changes_in_place_becomes_its_own(way):
+    space = {"items": [1, 2]}
+    exchange = Exchange({}, {}, *way)
+    exchange.watch_list(space, "items")
+    first, second = State(0), State(1)
+    for turn in range(3):
+        exchange.show(first)
+        space["items"].append(turn)
+        exchange.show(second)
+        assert space["items"] == [1, 2]
+    exchange.show(first)
+    assert space["items"] == [1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ranks_share_the_latest_list_of_the_caller(way):
+    space = {"items": [1, 2]}
+    exchange = Exchange({}, {}, *way)
+    exchange.watch_list(space, "items")
+    second, third = State(0), State(1)
+    exchange.show(second)
+    exchange.show(exchange.outside)
+    space["items"] = [5]
+    exchange.show(second)
+    exchange.show(exchange.outside)
+    space["items"].append(6)
+    exchange.show(second)
+    assert space["items"] == [5, 6]
+    space["items"].append(7)
+    exchange.show(third)
+    assert space["items"] == [5, 6]
+    exchange.show(second)
+    assert space["items"] == [5, 6, 7]
+    exchange.close()
+    assert space["items"] == [5, 6]
