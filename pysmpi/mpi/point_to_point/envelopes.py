@@ -137,11 +137,11 @@ def _tag_of(direction: str) -> str:
     return name if call is not None and name in call.procedure.parameters else "tag"
 
 
-def _place(comm: object, communicator: Communicator, rank: Rank) -> int:
-    """The calling rank's place in a communicator; an error if it is revoked."""
+def _place(comm: object, communicator: Communicator, pid: int) -> int:
+    """The place of a process in a communicator; an error if it is revoked."""
     if communicator.revoked:
         check_revoked(comm, communicator)
-    return communicator.group.rank_of(rank.pid)
+    return communicator.group.rank_of(pid)
 
 
 def new_send(
@@ -155,7 +155,23 @@ def new_send(
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    context: Context = communicator.p2p
+    return send_of(
+        comm, communicator, communicator.p2p, rank.pid, payload, nbytes, dest, tag, mode
+    )
+
+
+def send_of(
+    comm: object,
+    communicator: Communicator,
+    context: Context,
+    pid: int,
+    payload: object,
+    nbytes: int,
+    dest: object,
+    tag: object,
+    mode: int,
+) -> Send | None:
+    """The same as `new_send`, for the context of the communicator and the calling process."""
     peer = context if context.peer is None else context.peer
     if not (
         isinstance(dest, int) and isinstance(tag, int)
@@ -166,7 +182,7 @@ def new_send(
         if dest == PROC_NULL:
             return None
     first = context.first
-    me = rank.pid - first if first >= 0 else _place(comm, communicator, rank)
+    me = pid - first if first >= 0 else _place(comm, communicator, pid)
     send = Send(peer, me, dest, tag, nbytes, mode)
     send.payload = payload
     return send
@@ -182,6 +198,22 @@ def new_receive(
     tag: object,
 ) -> Receive | None:
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
+    return receive_of(
+        comm, communicator, communicator.p2p, rank.pid, payload, nbytes, source, tag
+    )
+
+
+def receive_of(
+    comm: object,
+    communicator: Communicator,
+    context: Context,
+    pid: int,
+    payload: object,
+    nbytes: int,
+    source: object,
+    tag: object,
+) -> Receive | None:
+    """The same as `new_receive`, for the context of the communicator and the calling process."""
     if isinstance(tag, int) and tag == ANY_TAG:
         tag = ANY
     elif not (isinstance(tag, int) and 0 <= tag <= TAG_UB):
@@ -189,7 +221,6 @@ def new_receive(
         tag = cint(tag)
         if tag == ANY_TAG:
             tag = ANY
-    context: Context = communicator.p2p
     peer = context if context.peer is None else context.peer
     if not (isinstance(source, int) and 0 <= source < len(peer.members)):
         check_source(comm, communicator, source, 0)
@@ -199,7 +230,7 @@ def new_receive(
         if source == ANY_SOURCE:
             source = ANY
     first = context.first
-    me = rank.pid - first if first >= 0 else _place(comm, communicator, rank)
+    me = pid - first if first >= 0 else _place(comm, communicator, pid)
     receive = Receive(context, source, me, tag, nbytes)
     receive.payload = payload
     return receive
@@ -211,7 +242,7 @@ def communicator_of(comm: Any, rank: Rank) -> Communicator:
     found: Any = None
     if impl is _WORLD:
         found = rank.world.communicator
-    elif impl.__class__ is _Communicator:
+    elif type(impl) is _Communicator:
         found = impl
     if found is None:
         found = comm._communicator()
@@ -223,9 +254,11 @@ def send_buffer(comm: object, spec: object, dest: object, tag: object, mode: int
     rank = calling_rank()
     message = send_message(spec, dest)
     communicator = communicator_of(comm, rank)
-    send = new_send(comm, rank, communicator, message, message.nbytes, dest, tag, mode)
+    process: Process = rank.process
+    send = send_of(
+        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, dest, tag, mode
+    )
     if send is not None:
-        process: Process = rank.process
         process.start_and_wait(send)
         if communicator.revoked and withdrawn(send):
             interrupted(comm, send)
@@ -236,9 +269,11 @@ def receive_buffer(comm: object, spec: object, source: object, tag: object) -> R
     rank = calling_rank()
     message = receive_message(spec, source)
     communicator = communicator_of(comm, rank)
-    receive = new_receive(comm, rank, communicator, message, message.nbytes, source, tag)
+    process: Process = rank.process
+    receive = receive_of(
+        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, source, tag
+    )
     if receive is not None:
-        process: Process = rank.process
         process.start_and_wait(receive)
     return receive
 
@@ -257,9 +292,16 @@ def exchange_buffers(
     communicator = communicator_of(comm, rank)
     out = send_message(sent, dest)
     into = receive_message(received, source)
-    send = new_send(comm, rank, communicator, out, out.nbytes, dest, send_tag, STANDARD)
-    receive = new_receive(comm, rank, communicator, into, into.nbytes, source, receive_tag)
-    return send, receive, exchange(rank.process, send, receive)
+    process: Process = rank.process
+    context: Context = communicator.p2p
+    pid = process.pid
+    send = send_of(
+        comm, communicator, context, pid, out, out.nbytes, dest, send_tag, STANDARD
+    )
+    receive = receive_of(
+        comm, communicator, context, pid, into, into.nbytes, source, receive_tag
+    )
+    return send, receive, exchange(process, send, receive)
 
 
 def exchange(process: Process, send: Send | None, receive: Receive | None) -> bool:

@@ -19,10 +19,10 @@ from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers.contiguous import MessageRegion
 from pysmpi.mpi.point_to_point.envelopes import (
     communicator_of,
-    new_receive,
-    new_send,
     receive_message,
+    receive_of,
     send_message,
+    send_of,
     withdrawn,
 )
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, SendOperation
@@ -46,7 +46,10 @@ def send_later(
     rank = calling_rank()
     message = send_message(spec, dest)
     communicator = communicator_of(comm, rank)
-    send = new_send(comm, rank, communicator, message, message.nbytes, dest, tag, mode)
+    process: Process = rank.process
+    send = send_of(
+        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, dest, tag, mode
+    )
     operation: RequestOperation
     if send is None:
         operation = NoOperation(rank, comm, False)
@@ -54,7 +57,6 @@ def send_later(
         send.immediate = True
         operation = _SEND(rank, comm, None)
         operation.request = send
-        process: Process = rank.process
         process.start(send)
     return _handle(kind, operation, message)
 
@@ -66,14 +68,16 @@ def receive_later(
     rank = calling_rank()
     message = receive_message(spec, source)
     communicator = communicator_of(comm, rank)
-    receive = new_receive(comm, rank, communicator, message, message.nbytes, source, tag)
+    process: Process = rank.process
+    receive = receive_of(
+        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, source, tag
+    )
     operation: RequestOperation
     if receive is None:
         operation = NoOperation(rank, comm, True)
     else:
         operation = _RECEIVE(rank, comm, None)
         operation.request = receive
-        process: Process = rank.process
         process.start(receive)
     return _handle(kind, operation, message)
 
@@ -88,11 +92,12 @@ def _handle(kind: type[H], operation: RequestOperation, message: MessageRegion) 
 def wait_for(handle: Any) -> bool:
     """Wait for one operation."""
     operation = handle._impl
-    if not _is_plain(operation) or _written or handle._table.given:
+    request = _plain_request(operation)
+    if request is None or _written or handle._table.given:
         return False
     process: Process = calling_rank().process
-    process.wait([operation.request])
-    if _ended_well(operation):
+    process.wait([request])
+    if _ended_well(request):
         handle._impl = None
     else:
         handle._end(operation, None)
@@ -112,9 +117,10 @@ def wait_for_all(handles: object, family: type[Handle]) -> bool:
             return False
         operation = handle._impl
         if operation is not None:
-            if not _is_plain(operation):
+            request = _plain_request(operation)
+            if request is None:
                 return False
-            waits.append(operation.request)
+            waits.append(request)
     if len(waits) == 0:
         return True
     process: Process = calling_rank().process
@@ -127,7 +133,7 @@ def wait_for_all(handles: object, family: type[Handle]) -> bool:
         if operation is None:
             continue
         handle._impl = None
-        if not _ended_well(operation):
+        if not _ended_well(operation.request):
             error: int = operation.fill(None)
             if error != SUCCESS:
                 if len(errors) == 0:
@@ -139,17 +145,16 @@ def wait_for_all(handles: object, family: type[Handle]) -> bool:
     return True
 
 
-def _is_plain(operation: object) -> bool:
-    """Whether it is an active send or receive that is not persistent."""
-    kind = operation.__class__
+def _plain_request(operation: object) -> KernelRequest | None:
+    """The request of an active send or receive that is not persistent; else None."""
+    kind = type(operation)
     if kind is not _RECEIVE and kind is not _SEND:
-        return False
-    return operation.request is not None  # type: ignore[attr-defined]
+        return None
+    return operation.request  # type: ignore[attr-defined, no-any-return]
 
 
-def _ended_well(operation: RequestOperation) -> bool:
-    """Whether a plain operation was complete and without error; else `fill` tells its error."""
-    request = operation.request
+def _ended_well(request: KernelRequest) -> bool:
+    """Whether the request of a plain operation is without error; else `fill` tells the error."""
     if isinstance(request, Receive):
         return request.message is not None and not request.truncated
     return isinstance(request, Send) and not withdrawn(request)
