@@ -9,11 +9,15 @@ import subprocess
 import sys
 import textwrap
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from pysmpi.runtime.process import tools
 
 START = "import sys, threading\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
 
@@ -192,6 +196,28 @@ def test_a_crash_says_rank_and_line(tmp_path: Path) -> None:
     assert "Fatal Python error: Segmentation fault" in done.stderr
     assert 'prog.py", line 8 in crash' in done.stderr
     assert "in rank 2\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "pid, names",
+    [
+        (7, ["rank 7"]),
+        (999, ["rank 999"]),
+        (1000, ["rank 1000", "+ 0"]),
+        (12345, ["rank 12000", "+ 345"]),
+        (13345, ["rank 13000", "+ 345"]),
+    ],
+)
+def test_frames_name_any_rank(pid: int, names: list[str]) -> None:
+    def body(rank: SimpleNamespace, main: object) -> list[str]:
+        assert (rank.pid, main) == (pid, "main")
+        found = traceback.extract_stack()
+        return [frame.name for frame in found[:-1] if frame.filename == tools.__file__]
+
+    named = tools.Named(body)
+    for other in (12345, 12000, 345, 1345):
+        named.of(other)
+    assert named.of(pid)(SimpleNamespace(pid=pid), "main") == names
 
 
 def test_the_crash_handler_is_on_for_the_rank_that_switched_it_on(tmp_path: Path) -> None:

@@ -37,24 +37,35 @@ _NO_LEVELS: frozenset[str] = frozenset()
 CallKey = tuple[str, int, int, int, bool, bool]
 
 
+class SameCalls:
+    """The calls of all ranks with the same arguments, and their schedules, by rank.
+
+    `background` has their non-blocking forms. Lists of all ranks take less memory than dictionaries
+    of most of them.
+    """
+
+    __slots__ = ("background", "calls", "schedules")
+
+    def __init__(self, size: int) -> None:
+        self.calls: list[Call | None] = [None] * size
+        self.schedules: list[Schedule | None] = [None] * size
+        self.background: SameCalls | None = None
+
+
 class Schedules:
     """The state of a communicator for the schedules of its calls.
 
-    `calls` has its latest calls, by their arguments and by rank, `background` the non-blocking
-    forms of these, and `latest` their schedules; `after_levels` has those of calls after which
-    node-level communicators exist. `levels` has the node-level communicators that exist since a
-    call, by its number. `arrivals` is the shared information of algorithms that decide while they
+    `calls` has its latest calls by their arguments; `after_levels` has the schedules of calls after
+    which node-level communicators exist. `levels` has the node-level communicators that exist since
+    a call, by its number. `arrivals` is the shared information of algorithms that decide while they
     run.
     """
 
-    __slots__ = ("after_levels", "arrivals", "background", "calls", "latest", "levels", "slots")
+    __slots__ = ("after_levels", "arrivals", "calls", "levels", "slots")
 
     def __init__(self) -> None:
         self.slots: Nodes | None = None  # the place of each rank on the machine
-        self.calls: dict[CallKey, dict[int, Call]] = {}
-        self.background: dict[Call, Call] = {}
-        # Keys are the identities of calls, which the values keep alive.
-        self.latest: dict[int, tuple[Call, Schedule]] = {}
+        self.calls: dict[CallKey, SameCalls] = {}
         self.after_levels: dict[tuple[Call, frozenset[str]], Schedule] = {}
         self.levels: list[tuple[int, frozenset[str]]] = []
         self.arrivals: dict[Any, Any] = {}
@@ -127,14 +138,12 @@ def call_of(
     if same is None:
         if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
             kept.calls.clear()
-            kept.background.clear()
-            kept.latest.clear()
             kept.after_levels.clear()
-        same = kept.calls[key] = {}
-    call = same.get(me)
+        same = kept.calls[key] = SameCalls(communicator.size)
+    call = same.calls[me]
     if call is None:
         nodes, slots = _places(communicator)
-        call = same[me] = Call(
+        call = same.calls[me] = Call(
             op, me, communicator.size, root, count, type_size, None, None, commutative, in_place,
             False, nodes, slots, universe.selection,
         )  # fmt: skip
@@ -143,13 +152,28 @@ def call_of(
 
 def in_background(communicator: Communicator, call: Call) -> Call:
     """The non-blocking form of a call."""
-    kept = SCHEDULES.of(communicator)
-    found = kept.background.get(call)
+    same = _find(SCHEDULES.of(communicator), call)
+    if same is None:
+        return call._replace(nonblocking=True)
+    background = same.background
+    if background is None:
+        background = same.background = SameCalls(communicator.size)
+    found = background.calls[call.rank]
     if found is None:
-        found = call._replace(nonblocking=True)
-        if call.send_counts is None and call.recv_counts is None and not call.destinations:
-            kept.background[call] = found
+        found = background.calls[call.rank] = call._replace(nonblocking=True)
     return found
+
+
+def _find(kept: Schedules, call: Call) -> SameCalls | None:
+    """The calls among which a communicator has cached one; None if it has not."""
+    me = call.rank
+    for same in kept.calls.values():
+        if same.calls[me] is call:
+            return same
+        background = same.background
+        if background is not None and background.calls[me] is call:
+            return background
+    return None
 
 
 def _places(communicator: Communicator) -> tuple[Nodes | None, Nodes | None]:
@@ -215,14 +239,16 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
     if len(schedules.levels) > 0:
         schedule = _schedule_on_levels(contribution, schedules)
         return schedule, contribution.context or communicator.coll, call.rank
-    latest = schedules.latest.get(id(call))
-    if latest is not None:
-        return latest[1], contribution.context or communicator.coll, call.rank
+    same = _find(schedules, call)
+    if same is not None:
+        latest = same.schedules[call.rank]
+        if latest is not None:
+            return latest, contribution.context or communicator.coll, call.rank
     known, ready = _built(call, _NO_LEVELS)
     if ready != _NO_LEVELS:
         schedules.levels.append((_order(contribution), ready))
-    elif _recurs(call):
-        schedules.latest[id(call)] = (call, known)
+    elif same is not None:
+        same.schedules[call.rank] = known
     return known, contribution.context or communicator.coll, call.rank
 
 

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import greenlet
@@ -38,35 +38,57 @@ class _Faults:
     on: bool = False
 
 
+Function = Callable[[Any, Any], Any]
+
 _ENABLED = StateSlot(ranks.Rank, _Faults)
 
-NAMED = 1 << 16  # ranks up to this number have a frame of their name
+NAMED = 1000  # ranks below this number have a function of their own, the others share two
 
 
 # Crashes
 
 
 class Named:
-    """`body` below a frame with the name of a rank, which `faulthandler` shows in a crash."""
+    """`body` below frames with the name of a rank, which `faulthandler` shows in a crash.
+
+    Rank 12345 is below `rank 12000` and `+ 345`: a function for each rank would take memory.
+    """
 
     def __init__(self, body: Callable[[Any, Any], object]) -> None:
-        self.body = body
-        self._defaults = (body,)
+        self._bodies = (body,)
+        self._rests: dict[int, Function] = {}
+        self._thousands: dict[int, Function] = {}
 
-    def of(self, pid: int) -> Callable[[Any, Any], Any]:
+    def of(self, pid: int) -> Function:
         """The function of a rank."""
-        if pid >= NAMED:
-            return self.body
-        name = f"rank {pid}"
-        code = _frame.__code__.replace(co_name=name, co_qualname=name)
-        return FunctionType(code, _NO_GLOBALS, argdefs=self._defaults)
+        if pid < NAMED:
+            return _named(_last_frame.__code__, f"rank {pid}", self._bodies)
+        rest = pid % NAMED
+        if rest not in self._rests:
+            self._rests[rest] = _named(_last_frame.__code__, f"+ {rest}", self._bodies)
+        first = pid - rest
+        found = self._thousands.get(first)
+        if found is None:
+            found = _named(_first_frame.__code__, f"rank {first}", (self._rests,))
+            self._thousands[first] = found
+        return found
 
 
-def _frame(rank: Any, main: object, body: Callable[[Any, Any], object]) -> object:
+def _named(code: CodeType, name: str, defaults: tuple[object, ...]) -> Function:
+    return FunctionType(
+        code.replace(co_name=name, co_qualname=name), _GLOBALS, argdefs=defaults
+    )
+
+
+def _first_frame(rank: Any, main: object, rests: dict[int, Function]) -> object:
+    return rests[rank.pid % NAMED](rank, main)
+
+
+def _last_frame(rank: Any, main: object, body: Function) -> object:
     return body(rank, main)
 
 
-_NO_GLOBALS: dict[str, Any] = {}
+_GLOBALS: dict[str, Any] = {"NAMED": NAMED}
 
 
 def patch_faulthandler(patches: Patches, module: ModuleType) -> None:

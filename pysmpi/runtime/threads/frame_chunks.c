@@ -1,7 +1,7 @@
 /* Memory for the Python frames of ranks.
 
    CPython keeps the frames of a thread in chunks of 16 KiB, and greenlet gives each greenlet chunks
-   of its own: each rank has touched at least a page of its first one, though it rarely needs half of
+   of its own: each rank has touched at least a page of its first one, though it often needs half of
    that while it waits. Here ranks begin with a small chunk, several of which share a page. Deeper
    calls make CPython add an ordinary chunk; a few of those are kept, because a loop may need one in
    each iteration.
@@ -21,10 +21,12 @@
 
 #ifdef SMALL_CHUNKS
 
-#define SMALL 2048 /* bytes, with the header: the program, the runtime's frames and a call of MPI */
+/* Bytes, with the header: 1 kB for the runtime, 0.5 to 0.9 for a call of MPI, the rest for the
+   program. */
+#define SMALL 2560
 #define ORDINARY 16384
 #define KEPT 64 /* ordinary chunks */
-#define SLAB 262144 /* bytes that are cut into small chunks */
+#define SLAB (128 * SMALL) /* bytes that are cut into small chunks: whole pages */
 
 typedef struct Slab {
     struct Slab *next;
