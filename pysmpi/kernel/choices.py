@@ -1,10 +1,10 @@
-"""Choices: what MPI leaves open, decided by a strategy instead of by the clock.
+"""Choices that MPI leaves open, made by a strategy instead of the clock.
 
 MPI does not say which message a receive from any source takes, which of several complete requests
-`Waitany` reports, whether a test already sees a completion, who gets a lock first, or whether a
-standard send waits for its receive. In a run with an `Engine.control`, time decides none of these.
-All processes run until each of them waits. Only then all *options* are known, among them every
-message that a wildcard could take; `Control.pick` selects one, and the processes run on.
+`Waitany` reports, whether a test already sees a completion, which process gets a lock first, or
+whether a standard send waits for its receive. In a run with an `Engine.control`, time decides none
+of these. All processes run until each of them waits. Only then all *options* are known, among them
+every message that a wildcard could take; `Control.pick` selects one, and the processes run on.
 
 An option has a name that does not depend on the order of earlier events: context, ranks, and the
 number of the message (or of the wait) between these ranks.
@@ -109,7 +109,7 @@ class Control:
         self.pick: Any = pick
         self.refusals: int = 1
         self.steps: int = 0
-        # Told of what happens between decisions, see `pysmpi.explore.observer`.
+        # Notified of events between decisions, see `pysmpi.explore.observer`.
         self.observer: Any = None
         self.order: int = 0  # of processes, see `ORDERS`
         self.gates: list[Gate] = []
@@ -152,7 +152,7 @@ class Control:
         """The name of a receive from any source, or of a probe."""
         return f"{self.label(receive.context)}:{receive.destination}#{self.numbers[receive]}"
 
-    # The engine reports what is posted.
+    # Postings, reported by the engine.
 
     def sent(self, send: Send, box: Mailbox) -> None:
         """A message is offered; before it is matched."""
@@ -198,7 +198,7 @@ class Control:
         self.boxes[box] = f"{label}:{receive.destination}"
 
     def match_forced(self, box: Mailbox) -> None:
-        """Match all that has no choice in a mailbox with wildcards."""
+        """Match the messages and receives of a mailbox with wildcards that have no choice."""
         while True:
             receives = box.posted()
             pair = self._forced(box, receives)
@@ -282,7 +282,7 @@ class Control:
         return True
 
     def options(self) -> "list[Alternative]":
-        """All options, those first that have been possible for the longest time."""
+        """All options; those that have been possible for the longest time come first."""
         found: list[Alternative] = []
         for box in list(self.boxes):
             if box.wild == 0 and len(box.probes) == 0:
@@ -342,7 +342,7 @@ class Control:
         return option
 
     def take(self, option: Alternative) -> None:
-        """Do what an option says."""
+        """Execute an option."""
         send, receive, gate = option.send, option.receive, option.gate
         if gate is not None:
             self._open(gate, option.answer)
@@ -359,7 +359,7 @@ class Control:
         self.match_forced(box)
 
     def _show(self, box: Mailbox, send: Send) -> None:
-        """From now on wildcards prefer this message: its receiver has seen it."""
+        """Let wildcards prefer this message, because its receiver has seen it."""
         send.visible = self.engine.now
         box.seen(send)
 
@@ -376,7 +376,7 @@ class Control:
     def _tick(self) -> bool:
         """Nothing can change for the processes that test: all of them continue.
 
-        Turns that cannot come are passed on to their callers, who then wait in the usual way.
+        Turns that cannot come are passed on to their callers, which then wait in the usual way.
         """
         gates = self.gates
         if len(gates) == 0:
@@ -425,7 +425,7 @@ class Control:
         return self.wait(gate)
 
     def probed(self, receive: Receive, process: AbstractProcess) -> bool:
-        """Wait for the answer to a test for a message; if True, `receive` peeks at what it saw."""
+        """Wait for the answer to a test for a message; if True, `receive` peeks at the message."""
         number = self.serial(TEST, process.pid, -3)
         label = self.label(receive.context)
         gate = Gate(
@@ -462,7 +462,7 @@ class Sight:
 
 
 def order_of(option: Alternative) -> int:
-    """When an option became possible."""
+    """The position of an option in the order in which options became possible."""
     return option.order
 
 

@@ -26,9 +26,9 @@ from pysmpi.kernel.requests import (
 INSTANT: Final = 1e-11
 # Events between two calls of `Engine.tick`.
 TICK: Final = 1 << 14
-# Processes that have run before the list of those that are ready begins anew.
+# Processes that have run before the list of ready processes is made anew.
 RAN: Final = 1 << 10
-# Runs of processes at one instant that no program needs.
+# Runs of processes at one instant, more than any program needs.
 MOST_RUNS: Final = 200_000_000
 
 
@@ -134,7 +134,7 @@ class Arrival(Event):
         self.send: Send = send
 
     def fire(self) -> None:
-        """Let it be seen."""
+        """Announce the message."""
         self.engine.announce(self.send)
 
 
@@ -156,11 +156,12 @@ class Engine(AbstractEngine):
 
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
     data of a matched message, `keep(send)` saves the data of a message whose sender continues
-    before the match. `listeners` are notified of events. With a `control`, a strategy decides what
-    MPI leaves open, not the clock. `tick()` is called from time to time; `glance(date)` before the
-    clock moves to a date after `glance_date`, if `glance_at` events have fired. Waits for the world
-    outside have two hooks: `before(date)` is called before the clock moves to a date, and `idle()`
-    when no event is left. Both return True if they may have changed the next events.
+    before the match. `listeners` are notified of events. With a `control`, a strategy makes the
+    choices that MPI leaves open, not the clock. `tick()` is called from time to time;
+    `glance(date)` before the clock moves to a date after `glance_date`, if `glance_at` events have
+    fired. Waits for the world outside have two hooks: `before(date)` is called before the clock
+    moves to a date, and `idle()` when no event is left. Both return True if they may have changed
+    the next events.
 
     With `by_arrival`, wildcards and probes match a message after its envelope has arrived, one
     latency after its posting; without it, as soon as it is posted.
@@ -187,7 +188,7 @@ class Engine(AbstractEngine):
         self.idle: Any = None
 
     def decide_by(self, control: Control) -> None:
-        """Have a control decide what MPI leaves open, from now on."""
+        """Let a control make the choices that MPI leaves open."""
         self.control = control
         self.controlled = True
 
@@ -540,7 +541,7 @@ class Engine(AbstractEngine):
             passage.fire()
 
     def arrive(self, send: Send) -> None:
-        """The last byte of a message is there."""
+        """The last byte of a message has arrived."""
         send.arrived = True
         methods = self.listeners.flow_ended
         if methods is not None:

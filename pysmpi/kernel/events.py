@@ -111,7 +111,7 @@ class EventQueue:
         return [event for other, event in listed(self._nodes(date)) if other == date]
 
     def remove(self, date: float, event: Event) -> None:
-        """Take one event back that was to happen at `date`; all others keep their order."""
+        """Remove an event at `date`; all others keep their order."""
         events = self.all()
         events.remove((date, event))
         self.root = None

@@ -75,7 +75,7 @@ class Listeners:
         self.file_accessed: Optional[list[Any]] = None
 
     def add(self, listener: Any) -> None:
-        """Tell `listener` from now on; after those that listen already."""
+        """Notify `listener`, too, after the earlier listeners."""
         self.all.append(listener)
         self._gather()
 

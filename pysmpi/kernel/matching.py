@@ -33,7 +33,7 @@ MANY: Final = 8
 ANY_TAG: Final = 1
 ANY_SOURCE: Final = 2
 ANY_MESSAGE: Final = 4
-# Sends taken, at least, before lanes are made anew.
+# Fewest sends taken before lanes are made anew.
 STALE: Final = 64
 
 # The shared empty contents of mailboxes: a million ranks have two mailboxes each.
@@ -582,7 +582,7 @@ def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
 def hopeless(receive: Receive) -> bool:
     """Whether no message can come, because its source has failed.
 
-    None comes from any source, either, until the rank has acknowledged the failures.
+    The same holds for any source, until the rank has acknowledged the failures.
     """
     lost = receive.context.lost
     if lost is None:

@@ -129,7 +129,7 @@ class Plan:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Regulator:
-    """Is told of the transfers of a model in which their number changes their bounds.
+    """Notified of the transfers of a model in which their number changes their bounds.
 
     A transfer begins with its latency. `System.set_bound` changes the bound of a transfer.
     """
@@ -146,7 +146,7 @@ class AbstractPricing:
     """The interface of a pricing to a plan; `kernel.requests.Pricing` is the base of all."""
 
 
-# That of bytes which both ends see in shared memory.
+# The plan of bytes that both ends see in shared memory.
 FREE: Final = Plan(eager=True)
 
 

@@ -225,7 +225,7 @@ class Process(AbstractProcess):
         self.next_slot = 0
 
     def reset(self) -> None:
-        """Forget the program: its requests will not wake it any more."""
+        """Forget the program: its requests no longer wake it."""
         for request in self.waits:
             request.waiter = None
         for started in self.slots:
@@ -328,7 +328,7 @@ class Process(AbstractProcess):
                 meter.enter(KERNEL)
 
     def fire(self) -> None:
-        """The time that was let pass is over."""
+        """The time has passed."""
         self.engine.ready.append(self)
 
     def notify(self, request: KernelRequest) -> None:

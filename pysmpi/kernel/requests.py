@@ -291,7 +291,7 @@ class Transfer(Send):
         process.engine.post_transfer(self)
 
     def complete(self, now: float) -> None:
-        """The last byte is there."""
+        """The last byte has arrived."""
         super().complete(now)
         landed = self.landed
         self.landed = None
@@ -330,8 +330,8 @@ class Pricing(AbstractPricing):
     def matched(self, send: Send, receive: Receive) -> None:
         """A message has met its receive, and neither payload has moved.
 
-        Set `receive.finish_cost`; a message that is not under way yet takes the plan that
-        `send.plan` then is.
+        Set `receive.finish_cost`; a message that is not under way yet takes the plan in
+        `send.plan`.
         """
 
     def moving(self, transfer: Transfer) -> None:

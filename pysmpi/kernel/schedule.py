@@ -163,7 +163,7 @@ class Schedule:
             self.places[-1] = (source, dest)
 
     def move(self, nbytes: int, source: Place, dest: Place) -> None:
-        """Record that `nbytes` are in another place from now on; this takes no time.
+        """Record that `nbytes` have moved to another place; this takes no time.
 
         Libraries also make such copies; the model of time leaves them out.
         """

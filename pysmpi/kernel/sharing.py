@@ -65,7 +65,7 @@ class System(AbstractSystem):
     # Activities begin and end.
 
     def add(self, activity: Activity) -> None:
-        """Let an activity take its share from now on."""
+        """Start to give an activity its share."""
         if activity.gone:
             # It comes again: lists of members may still have its earlier entry.
             activity.gone = False
@@ -155,7 +155,7 @@ class System(AbstractSystem):
             activity.bound = bound
 
     def _contend(self, constraint: Constraint) -> None:
-        """From now on the constraint may limit its members: they are bundled anew."""
+        """The constraint may limit its members: bundle them anew."""
         constraint.contended = True
         constraint.usage = 0.0
         self._bundle_anew(constraint)

@@ -115,7 +115,7 @@ class Solver:
         self.solved: int = 0  # bundles, over all solutions
 
     def solve(self, fresh: "list[Bundle]", dirty: "list[Constraint]") -> "list[Bundle]":
-        """Solve the bundles that are fresh or on dirty constraints, which are dirty no more.
+        """Solve the bundles that are fresh or on dirty constraints, which are then clean.
 
         Return the bundles whose rate must become `share`. At first, only the bundles of changed
         constraints are solved, with the capacity that the others leave. Then other bundles that

@@ -51,7 +51,7 @@ class Work(Activity):
             self.finish()
 
     def finish(self) -> None:
-        """All is done."""
+        """The work is done."""
         if self.ended is not None:
             self.ended()
         self.request.complete(self.engine.now)

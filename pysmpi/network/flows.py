@@ -133,7 +133,7 @@ class FlowTransport(Transport):
             send_cost, isend_cost, recv_cost = costs
         return Plan(
             path.latency * sized.latency_factor,
-            # On a way without links, such as a mere distance, a message is there with its envelope.
+            # On a way without links, such as a mere distance, a message arrives with its envelope.
             float(nbytes + ENVELOPE) if path.bound < INFINITY else 0.0,
             path.bound,
             path.penalty,
@@ -226,7 +226,7 @@ class FlowTransport(Transport):
 def add_weight(
     constraints: "list[Constraint]", weights: "list[float]", constraint: Constraint, weight: float
 ) -> None:
-    """Let a flow take more of a constraint; a way has few links, so looking at each is quick."""
+    """Add to the weight of a constraint in a flow; a search is quick, as a way has few links."""
     for i in range(len(constraints)):
         if constraints[i] is constraint:
             weights[i] += weight

@@ -24,7 +24,7 @@ AWAITS_ALL: Final = 7
 TESTS: Final = 8  # releases the oldest request of a key if it is complete
 COLLECTIVE: Final = 9
 NOTHING: Final = 10
-FORGETS: Final = 11  # lines have another meaning from now on
+FORGETS: Final = 11  # later lines have another meaning
 
 KNOWN: Final = 1 << 14  # different lines of a rank that are kept
 BLOCKS: Final = 1 << 12  # of these, blocks of compute, which often differ from each other

@@ -1,4 +1,4 @@
-"""The recorder of calls: what each call of a program did, in operations of the kernel.
+"""The recorder of calls: the kernel operations of each call of a program.
 
 Compiled, because it hears of each call and of each message.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 1 << 62  # bytes of the buffer of a receive of any size
 
-# Times that differ by less (s) are equal: dates are sums of floats.
+# Times that differ by less than this (s) are equal, because dates are sums of floats.
 _NOTHING = 1e-13
 
 
@@ -79,7 +79,7 @@ class _Thread:
 
 
 class _Form:
-    """The arguments of a procedure: which name ranks, and whether some are requests."""
+    """The arguments of a procedure: the names of ranks, and whether some are requests."""
 
     def __init__(self, procedure: Any) -> None:
         roles = procedure.roles
@@ -142,7 +142,7 @@ class CallRecorder:
                 record = TracedCall("", rank, 0, "")
                 self._calls += 1
                 record.number = self._calls
-                # A rank that ends owes its last compute.
+                # The last compute of a rank is not billed before its end.
                 compute = min(process.debt, outcome.date - last)
                 if outcome.date - compute > last + _NOTHING:
                     record.operations.append((PASS, outcome.date - compute - last))
@@ -323,7 +323,7 @@ class CallRecorder:
     # Events of the kernel about programs.
 
     def program_begun(self, process: Process, now: float) -> None:
-        """A thread of a rank does something that takes part in the simulation."""
+        """A thread of a rank begins operations of the kernel."""
         thread = self._thread(process)
         record = thread.call
         if record is None:
@@ -366,7 +366,7 @@ class CallRecorder:
                 )  # fmt: skip
 
     def program_ended(self, process: Process, now: float) -> None:
-        """It is done."""
+        """The operations of a thread have ended."""
         thread = self._threads.get(process)
         if thread is None or thread.call is None:
             return
@@ -458,7 +458,7 @@ class CallRecorder:
             for joint, messages, number, operation in thread.awaited:
                 if joint is request:
                     if not messages and not number:
-                        # Those of a partitioned operation, whose other side has come later.
+                        # Messages of a partitioned operation whose other side came later.
                         messages += operation.messages()
                     numbers += [number] if number else [m.order for m in messages if m.order]
                     break
@@ -605,7 +605,7 @@ class CallRecorder:
                     self._counting[request] = call
 
     def _is_late(self, process: Process, request: KernelRequest) -> bool:
-        """Whether a request is none of the program of its process."""
+        """Whether a request does not belong to the program of its process."""
         if process.schedule is not None:
             return False
         last = process.next_start - 1

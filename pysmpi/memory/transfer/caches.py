@@ -223,7 +223,7 @@ class Caches:
         buffer.blocks[block.start] = block
 
     def _copy(self, old: Block, places: "list[Cache]", made: Block) -> None:
-        """Let `made` be where `old` was, in the same states, as far as it fits."""
+        """Put `made` into the caches of `old`, in the same states, as far as it fits."""
         made.core = old.core
         made.state = old.state
         made.below = old.below
@@ -413,7 +413,7 @@ class Caches:
             block.below = becomes
 
     def _change(self, core: int, block: Block, step: Step) -> None:
-        """Bring the states of a block up to date that other cores have."""
+        """Update the states of a block in the caches of other cores."""
         holders: dict[int, int] = {}
         if block.core == SEVERAL:
             for peer, held in block.holders.items():
@@ -468,7 +468,7 @@ class Caches:
         self._fall(cache, block, size)
 
     def _fall(self, cache: Cache, block: Block, size: int) -> None:
-        """A block has left a cache: the next one has it, if it had not."""
+        """A block has left a cache: put it into the next one."""
         below = cache.next
         if below is not None and block not in below.content:
             below.content[block] = size

@@ -17,7 +17,7 @@ from pysmpi.memory.transfer.room import LOADED, REMEMBERED, STORED, Pool, Room
 
 
 class Copy:
-    """The last copy of short messages on one side, which the next one is often like."""
+    """The last copy of short messages on one side; the next one is often equal."""
 
     def __init__(self) -> None:
         self.load: int = 0
@@ -49,7 +49,7 @@ class Channel(Pricing):
         self.plans: dict[object, Plan] = {}
         self.into_pool: Copy = Copy()
         self.out_of_pool: Copy = Copy()
-        # Of the last transfer, which the next one is often like.
+        # Values of the last transfer, because the next one is often equal.
         self.before: Optional[Plan] = None
         self.kinds: tuple[int, int, int, int, int] = (0, 0, 0, 0, -1)
 
@@ -157,7 +157,7 @@ class Channel(Pricing):
         return self._plan(nbytes, seconds, weights)
 
     def _priced(self, out: Block, into: Block, nbytes: int) -> Plan:
-        """The pipelined transfer in the state that things are in (equation 1)."""
+        """The pipelined transfer in the present state of the caches (equation 1)."""
         room = self.room
         one = room.caches.access(self.sender, out, False)
         two = room.store(self.pool, self.sender, self.receiver, nbytes)

@@ -1,5 +1,5 @@
-"""Kinds of access, each one number: which access (as `node_description` names it), how far away
-the other copy is, and the level of the cache that had it.
+"""Kinds of access, each one number: the access (as named in `node_description`), the distance of
+the other copy, and the level of the cache that had it.
 """
 
 from typing import Final

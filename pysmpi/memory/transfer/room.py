@@ -69,8 +69,8 @@ class Room:
         self.dirty: str = self.caches.name(written[0])
         self.writers: str = self.caches.name(states[0])
         self.readers: str = self.caches.name(states[1])
-        # Kinds of the stores of who wrote, or read, last, and of the loads of who reads now; by
-        # the distance of the other.
+        # Kinds of stores by the last writer and by the last reader, and of loads by the reader, by
+        # the distance of the other core.
         far = range(-1, len(node.distances))
         self.again: list[int] = [self._reused(self.writers, self.readers, d) for d in far]
         self.turned: list[int] = [self._reused(self.readers, self.writers, d) for d in far]
@@ -99,7 +99,7 @@ class Room:
                         cache.bandwidth, f"L{cache.level} {group}"
                     )
 
-    # Where messages are.
+    # Places of messages.
 
     def of(self, slot: int, core: int) -> Buffers:
         """The buffers of the ranks on a slot."""
@@ -214,13 +214,13 @@ class Room:
         return found
 
     def after_store(self, nbytes: int) -> float:
-        """Seconds a byte of what a sender does after its stores to shared buffers."""
+        """Seconds a byte of a sender's work after its stores to shared buffers."""
         if self.flushed:
             return 1.0 / self.node.throughput("FHM", NOBODY, float(nbytes))
         return self.drain if self.past_caches else 0.0
 
     def after_load(self, nbytes: int) -> float:
-        """Seconds a byte of what a receiver does after its loads from shared buffers."""
+        """Seconds a byte of a receiver's work after its loads from shared buffers."""
         if self.released:
             return 1.0 / self.node.throughput("FHS", NOBODY, float(nbytes))
         return 0.0

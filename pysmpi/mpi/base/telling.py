@@ -1,6 +1,6 @@
-"""Listeners of a run are told of the calls of its ranks.
+"""Notification of the listeners of a run about the calls of its ranks.
 
-Compiled, because in a run with a listener of calls each request comes by here.
+Compiled, because in a run with a listener of calls each request passes through it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pysmpi.kernel.requests import KernelRequest
 
 
 class CallTeller:
-    """Watches ranks, and tells the listeners of a run of their calls.
+    """Watches ranks, and reports their calls to the listeners of a run.
 
     It also notes the requests that a call starts.
     """

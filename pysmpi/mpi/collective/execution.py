@@ -84,10 +84,10 @@ KEPT = 1_000_000
 
 # The message of an error, by its class.
 _DETAILS = {
-    ERR_TRUNCATE: "more data has come than the receive buffer has room for",
+    ERR_TRUNCATE: "more data has arrived than the receive buffer can hold",
     ERR_PROC_FAILED: "a process of the communicator has failed",
     ERR_REVOKED: "the communicator was revoked during the call",
-    ERR_INTERN: "the algorithm let a rank go on before the data that it needs was there",
+    ERR_INTERN: "the algorithm let a rank go on before its data had arrived",
 }
 
 

@@ -131,7 +131,7 @@ def check_source(comm: object, communicator: Communicator, source: object, tag: 
 
 
 def _tag_of(direction: str) -> str:
-    """How the program's call names the tag of a message: some calls have two."""
+    """The name of a tag in the program's call: some calls have two tags."""
     call = current().call
     name = f"{direction}tag"
     return name if call is not None and name in call.procedure.parameters else "tag"

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, Final, Optional
 
 MISSING: Final[object] = object()
-# Of the states that differ in nothing: most ranks of a large job never change any.
+# Shared by states without changes: most ranks of a large job never change any value.
 NO_VALUES: Final[dict[int, Any]] = {}
 NO_FACETS: Final[dict[str, Any]] = {}
 
@@ -100,7 +100,7 @@ class Exchange:
             name: module for name, module in table.items() if name not in outer
         }
         self.common: dict[str, Any] = {}  # those that differ in some rank
-        # Shared modules that a state is executing: nobody else sees them, or what is inside them.
+        # Shared modules that a state is executing: no other state sees them or their submodules.
         self.partial: dict[str, State] = {}
         self.hidden: dict[str, Any] = {}  # by name, while another state is shown
         self.others: int = len(self.shared)  # entries of the table that are not the shown rank's
@@ -423,7 +423,7 @@ class Exchange:
             self._conceal(self.shown)
 
     def _conceal(self, state: State) -> None:
-        """Take from the table what other states are executing, and put back what this one is."""
+        """Hide the modules that other states are executing; show those of this state."""
         table = self.table
         inner: dict[str, State] = {f"{name}.": self.partial[name] for name in self.partial}
         for name, module in list(self.hidden.items()):
