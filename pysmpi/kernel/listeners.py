@@ -8,6 +8,7 @@ a listener costs one test of an attribute.
 | --- | --- | --- |
 | `request_started` | request, process, now | a process starts a request, before it is posted |
 | `request_completed` | request, now | a request with a reported start is complete |
+| `requests_joined` | request, parts | a request completes, in the background, after its parts |
 | `message_matched` | send, receive, now | a message and a receive match |
 | `flow_started` | send, now | the transfer of a message starts |
 | `flow_ended` | send, now | the last byte of a message has arrived |
@@ -34,6 +35,7 @@ from typing import Any, Final, Optional
 EVENTS: Final = (
     "request_started",
     "request_completed",
+    "requests_joined",
     "message_matched",
     "flow_started",
     "flow_ended",
@@ -59,6 +61,7 @@ class Listeners:
         self.wrap: Any = None  # makes another method of each method
         self.request_started: Optional[list[Any]] = None
         self.request_completed: Optional[list[Any]] = None
+        self.requests_joined: Optional[list[Any]] = None
         self.message_matched: Optional[list[Any]] = None
         self.flow_started: Optional[list[Any]] = None
         self.flow_ended: Optional[list[Any]] = None

@@ -172,7 +172,8 @@ class Context:
         self.members: list[AbstractProcess] = members
         self.mailboxes: dict[int, AbstractMailbox] = {}
         self.first: int = -1  # the pid of rank 0 if those of the members are consecutive
-        # The context of the other side, if the messages of the members go there.
+        # The context of the other side, if it is one of an intercommunicator: its members send the
+        # messages that arrive here.
         self.peer: Optional[Context] = None
         self.closed: Optional[set[int]] = None
         self.lost: Optional[Losses] = None  # only if `closed` is a set

@@ -36,7 +36,20 @@ from pysmpi.kernel.schedule import (
     Schedule,
 )
 from pysmpi.kernel.schedule import WAIT as WAIT_STEP
-from pysmpi.trace.events import COLLECTIVE, COMPUTE, PASS, PROBE, RECEIVE, STEPS, TRANSFER, WAIT
+from pysmpi.replay.joints import JointRequests
+from pysmpi.trace.events import (
+    COLLECTIVE,
+    COMPUTE,
+    JOIN,
+    LATE,
+    PASS,
+    POST,
+    PROBE,
+    RECEIVE,
+    STEPS,
+    TRANSFER,
+    WAIT,
+)
 from pysmpi.trace.events import SEND as SENDS
 from pysmpi.trace.recorded_lines import Wrong, made_call, read_facts, whole_lines
 
@@ -60,6 +73,7 @@ class RecordedTrace:
         self.facts = read_facts(name)
         self.speeds: list[float] = []  # of the cores of the ranks (flop/s)
         self.members: dict[int, tuple[int, ...]] = {}  # of contexts
+        self.sources: dict[int, tuple[int, ...]] = {}  # of contexts with messages of others
         self.communicators: dict[int, int] = {}  # of contexts
         self.names: dict[int, str] = {}  # of communicators, by context
         self.sites: dict[int, str] = {}
@@ -139,9 +153,12 @@ class RecordedTrace:
             elif operations:
                 queue.append((self.number, operations, _NO_RECORD))
         elif kind == "communicator":
-            _, number, of, name, members = record
-            if not all(0 <= member < self.nprocs for member in members):
-                raise Wrong(f"expected ranks of the run, got members {members!r}")
+            _, number, of, name, members, *sources = record
+            for some in (members, *sources):
+                if not all(0 <= member < self.nprocs for member in some):
+                    raise Wrong(f"expected ranks of the run, got members {some!r}")
+            if sources:
+                self.sources[number] = tuple(sources[0])
             self.members[number] = tuple(members)
             self.communicators[number] = of
             self.names[number] = str(name)
@@ -173,6 +190,10 @@ class RecordedInstance:
         self.recorder: ReplayRecorder | None = None
         self._contexts: dict[int, Context] = {}
         self._nodes: dict[int, tuple[Nodes | None, Nodes | None]] = {}
+        # Requests that other ranks post: those that are not posted, with their processes; and those
+        # that should be posted before they are made.
+        self.late: dict[int, tuple[Send | Receive, Process]] = {}
+        self.posted: set[int] = set()
         self._levels: dict[int, list[tuple[int, frozenset[str]]]] = {}
         trace.on_thread = self._start_thread
 
@@ -203,6 +224,9 @@ class RecordedInstance:
                 raise Wrong(f"found context {number!r}, which no earlier line describes")
             found = Context(number, [self.processes[rank] for rank in members])
             self._contexts[number] = found
+            sources = self.trace.sources.get(number)
+            if sources is not None:
+                found.peer = Context(number, [self.processes[rank] for rank in sources])
             if self.recorder is not None:
                 communicator = self.trace.communicators[number]
                 self.recorder.describe_context(found, communicator, self.trace.names[number])
@@ -265,6 +289,7 @@ class RecordedPlayer:
         self._next = 0
         self._skip = 0.0  # seconds of the first time that passes, before the thread was started
         self._open: dict[int, KernelRequest] = {}  # requests without a wait so far, by number
+        self._joints: dict[int, JointRequests] = {}  # whose requests are not all started
         # The schedule that is being built, the context of its messages, the rank in it, and the
         # slots of open requests by number.
         self._schedule = Schedule()
@@ -278,6 +303,12 @@ class RecordedPlayer:
         self._number = 0
         self._began = 0.0
         self._requests: dict[int, KernelRequest] = {}
+        # Of these, those that others post: by number, all, and operations until they are posted.
+        # And those that this player posts for others.
+        self._late_requests: dict[int, KernelRequest] = {}
+        self._foreign: set[KernelRequest] = set()
+        self._pending: list[object] = []
+        self._favours: dict[int, KernelRequest] = {}
 
     def start(self, seconds: float, skip: float = 0.0) -> None:
         """Begin at a date."""
@@ -395,15 +426,31 @@ class RecordedPlayer:
 
     def _translated(self, recorder: ReplayRecorder, record: list[Any]) -> list[Any]:
         """The operations of a call, with the numbers of the replay."""
-        started = iter(recorder.started.get(self.process, ()))
+        started = iter([
+            one for one in recorder.started.get(self.process, ()) if one not in self._foreign
+        ])
         speed = self.trace.speeds[self.rank] or self.process.core.speed
         found: list[Any] = []
-        for one in record[13]:
+        operations, self._pending = self._pending + record[13], []
+        pending: set[int] = set()  # late requests that are still to be posted
+        for one in operations:
             kind = one[0]
+            if kind == LATE:
+                request = self._late_requests.get(one[1])
+                if request is not None and request.order == 0:
+                    pending.add(one[1])
+                elif request is not None:
+                    found.append((LATE, request.order))
+            if pending and (
+                kind in (LATE, SENDS, RECEIVE) and one[1] in pending
+                or kind == JOIN and not pending.isdisjoint(one[1:3])
+            ):
+                self._pending.append(one)
+                continue
             if kind == COMPUTE:
                 found.append((kind, one[1] * speed / self.process.core.speed))
             elif kind in (SENDS, RECEIVE, TRANSFER):
-                request = next(started, None)
+                request = self._late_requests.pop(one[1], None) or next(started, None)
                 if request is None:
                     continue
                 self._requests[one[1]] = request
@@ -414,10 +461,18 @@ class RecordedPlayer:
                     found.append((kind, request.order, *one[2:]))
             elif kind == COLLECTIVE:
                 found.append((kind, recorder.collective_number((one[1],)), *one[2:]))
+            elif kind == POST:
+                request = self._favours.pop(one[1], None)
+                if request is not None:
+                    found.append((kind, request.order))
+            elif kind == JOIN:
+                request, first = (self._requests.get(number) for number in one[1:3])
+                if request is not None and first is not None:
+                    found.append((kind, request.order, first.order, one[3]))
             elif kind == WAIT:
                 found.append((kind, [self._renumbered(recorder, number) for number in one[1]],
                               one[2]))  # fmt: skip
-            else:
+            elif kind != LATE:
                 found.append(tuple(one))
         recorder.started[self.process] = []
         return found
@@ -519,7 +574,7 @@ class RecordedPlayer:
             found = match or self.trace.match(number)
             if found is not None:
                 source, tag, _ = found
-        self._check(fitting, source, tag, nbytes)
+        self._check(fitting.peer or fitting, source, tag, nbytes)
         if self._awaited_next(number):
             self._append(RECV, source, nbytes, tag)
             self._next += 1
@@ -630,12 +685,81 @@ class RecordedPlayer:
                 first = i
         return True
 
+    def _late(self, operation: Sequence[int]) -> bool:
+        """Another rank posts the request of the next operation, which costs nothing."""
+        if len(self._schedule):
+            return False
+        kind, number, context, source, destination, tag, nbytes, *_ = self._left[self._next + 1]
+        if number != operation[1] or kind not in (SENDS, RECEIVE):
+            raise Wrong(f"expected the start of request {operation[1]!r}, got {kind!r}")
+        fitting = self.instance.context(context)
+        self._check(fitting, destination, tag, nbytes)
+        self._check(fitting.peer or fitting, source, tag, nbytes)
+        process = self.process
+        request: Send | Receive
+        if kind == SENDS:
+            request = Send(fitting, source, destination, tag, nbytes)
+            request.immediate = True
+            request.expect(process)
+        else:
+            request = Receive(fitting, source, destination, tag, nbytes)
+        self._next += 2
+        self._open[number] = request
+        instance = self.instance
+        if number in instance.posted:
+            instance.posted.discard(number)
+            process.announce(request)
+            request.post(process)
+        else:
+            instance.late[number] = request, process
+            if instance.recorder is not None:
+                self._late_requests[number] = request
+                self._foreign.add(request)
+        return False
+
+    def _post(self, operation: Sequence[int]) -> bool:
+        """Post the request of another rank."""
+        if len(self._schedule):
+            return False
+        number = operation[1]
+        self._next += 1
+        found = self.instance.late.pop(number, None)
+        if found is None:
+            self.instance.posted.add(number)
+        else:
+            request, process = found
+            if self.instance.recorder is not None:
+                self._favours[number] = request
+            process.announce(request)
+            request.post(process)
+        return False
+
+    def _join(self, operation: Sequence[int]) -> bool:
+        """A request completes together with others."""
+        if len(self._schedule):
+            return False
+        _, number, first, left = operation
+        self._next += 1
+        joint = self._joints.get(first)
+        if joint is None:
+            joint = self._joints[first] = JointRequests(self.process, self.instance.recorder)
+        request = self._open.pop(number, None)
+        if request is None:
+            raise Wrong(f"found request {number!r}, which is not open")
+        joint.add(request)
+        # A wait for all of them finds the first.
+        self._open[first] = joint.whole
+        if left == 0:
+            del self._joints[first]
+            joint.close()
+        return False
+
     def _probe(self, operation: Any) -> bool:
         if len(self._schedule):
             return False
         _, number, source, destination, tag = operation
         context = self.instance.context(number)
-        self._check(context, source, tag, 0)
+        self._check(context.peer or context, source, tag, 0)
         self._check(context, destination, tag, 0)
         self._next += 1
         process = self.process
@@ -655,7 +779,7 @@ class RecordedPlayer:
         schedule.tags.append(0)
 
 
-_Step = Callable[[RecordedPlayer, object], bool]
+_Step = Callable[[RecordedPlayer, Any], bool]
 _STEPS: dict[str, _Step] = {
     COMPUTE: RecordedPlayer._compute,
     PASS: RecordedPlayer._pass,
@@ -665,6 +789,9 @@ _STEPS: dict[str, _Step] = {
     COLLECTIVE: RecordedPlayer._collective,
     STEPS: RecordedPlayer._steps,
     WAIT: RecordedPlayer._wait,
+    JOIN: RecordedPlayer._join,
+    LATE: RecordedPlayer._late,
+    POST: RecordedPlayer._post,
     PROBE: RecordedPlayer._probe,
 }
 _NOBODY = Context(0, [])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send
+from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.trace.event_recorder import EventRecorder
 from pysmpi.trace.events import (
     BACKGROUND,
@@ -47,6 +47,7 @@ class ReplayRecorder:
         self._collectives: dict[Process, int] = {}
         self._background: dict[Process, int] = {}
         self._contexts: dict[int, int] = {}  # communicators by context
+        self._senders: dict[KernelRequest, int] = {}  # that are no members of their contexts
         self._numbers: dict[tuple[object, ...], int] = {}  # of collective calls
         self._asleep: set[Process] = set()
         self._entered = 0
@@ -92,7 +93,9 @@ class ReplayRecorder:
         members = tuple(member.pid for member in context.members)
         tell = getattr(self.format, "communicator", None)
         if tell is not None:
-            tell(TracedCommunicator(context.number, communicator, name, members))
+            peer = context.peer
+            sources = () if peer is None else tuple(member.pid for member in peer.members)
+            tell(TracedCommunicator(context.number, communicator, name, members, sources))
 
     # Events of players.
 
@@ -171,6 +174,10 @@ class ReplayRecorder:
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A process starts a message."""
+        if isinstance(request, Send) and not isinstance(request, Transfer):
+            members = request.context.members
+            if request.source >= len(members) or members[request.source].pid != process.pid:
+                self._senders[request] = process.pid
         if process in self.started and process not in self._collectives:
             self.started[process].append(request)
 
@@ -204,5 +211,7 @@ class ReplayRecorder:
         return self._contexts.get(context.number, 0)
 
     def source(self, send: Send) -> int:
-        """The rank of the run that has sent a message."""
+        """The rank of the run that has sent a message; an intercommunicator has two sides."""
+        if send in self._senders:
+            return self._senders.pop(send)
         return send.context.members[send.source].pid

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from greenlet import getcurrent
+
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import Call, arguments_of
 from pysmpi.collectives.running import find_live
@@ -17,6 +19,7 @@ from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
+from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
@@ -24,8 +27,11 @@ from pysmpi.trace.events import (
     BACKGROUND,
     COLLECTIVE,
     COMPUTE,
+    JOIN,
+    LATE,
     MAIN,
     PASS,
+    POST,
     PROBE,
     RECEIVE,
     SEND,
@@ -34,6 +40,7 @@ from pysmpi.trace.events import (
     TRANSFER,
     WAIT,
     Format,
+    Operation,
     RankPlace,
     TracedCall,
     TracedCommunicator,
@@ -75,7 +82,11 @@ class _Thread:
         # The receives of a schedule, if it does not say how large their messages are.
         self.received: list[Receive] | None = None
         self.posts: int = 0  # the collective call whose messages it posts
-        self.late: list[Any] = []  # requests that others have posted in its name
+        # Requests that were posted in its name while it did something else: by others, if they are
+        # `foreign`. And requests that it has posted in the names of others.
+        self.late: list[Any] = []
+        self.foreign: set[KernelRequest] = set()
+        self.favours: list[KernelRequest] = []
 
 
 class _Form:
@@ -111,6 +122,10 @@ class CallRecorder:
         self._calls: int = 0
         self._owed: dict[KernelRequest, list[int]] = {}  # bytes, until it is complete
         self._counting: dict[KernelRequest, TracedCall | KernelRequest] = {}  # of posted receives
+        # Parts of joint requests that are not started: the number of the first part, if it is, and
+        # the number of those that are still to start.
+        self._joint: dict[KernelRequest, list[int]] = {}
+        self._senders: dict[KernelRequest, int] = {}  # that are no members of their contexts
         self._wild: set[KernelRequest] = set()  # receives with wildcards that have no message yet
         self._known: int = 0  # ranks that the format has heard of
         self._contexts: dict[int, int] = {}  # communicators by context
@@ -185,8 +200,12 @@ class CallRecorder:
             known = self._contexts[context.number] = number
             if self._communicator is not None:
                 name = _name_of(communicator, context)
-                members = tuple(member.pid for member in context.members)
-                self._communicator(TracedCommunicator(context.number, number, name, members))
+                members = tuple([member.pid for member in context.members])
+                peer = context.peer
+                sources = () if peer is None else tuple([member.pid for member in peer.members])
+                self._communicator(
+                    TracedCommunicator(context.number, number, name, members, sources)
+                )
         return known
 
     # Events of the boundary of calls.
@@ -273,7 +292,7 @@ class CallRecorder:
         if record is None:
             return
         thread.call = thread.outer.pop() if thread.outer else None
-        if thread.late:
+        if thread.late or thread.favours:
             thread.call, outer = record, thread.call
             self._posted(thread, record.operations)
             thread.call = outer
@@ -375,10 +394,10 @@ class CallRecorder:
         if thread.received is not None:
             _learn_sizes(operations[-1], thread.received)
             thread.received = None
-        if thread.late:
+        if thread.late or thread.favours:
             self._posted(thread, operations)
         for request in thread.starts:
-            operations.append(self._started(record, request))
+            self._start(record, request, operations)
         if thread.waits:
             self._waited(thread, process, now, operations)
         thread.starts = thread.waits = []
@@ -393,14 +412,32 @@ class CallRecorder:
                 self._between(record)
 
     def _posted(self, thread: _Thread, operations: list[Any]) -> None:
-        """The requests that were posted in the name of a thread while it did something else."""
+        """The requests posted in the name of a thread, and those that it has posted for others."""
+        if thread.favours:
+            operations += [(POST, request.order) for request in thread.favours]
+            thread.favours = []
         late, thread.late = thread.late, []
         record = thread.call
         assert record is not None
         for request in late:
-            operations.append(self._started(record, request))
+            if request in thread.foreign:
+                thread.foreign.discard(request)
+                operations.append((LATE, request.order))
+            self._start(record, request, operations)
             if isinstance(request, Send):
                 record.sent += request.nbytes
+
+    def _start(
+        self, record: TracedCall, request: KernelRequest, operations: list[Operation]
+    ) -> None:
+        """Add the operations that start a request."""
+        operations.append(self._started(record, request))
+        joint = self._joint.pop(request, None) if self._joint else None
+        if joint is not None:
+            first = joint[0] or request.order
+            joint[0] = first
+            joint[1] -= 1
+            operations.append((JOIN, request.order, first, joint[1]))
 
     def _started(self, record: TracedCall, request: Any) -> tuple[Any, ...]:
         """The operation that starts a request."""
@@ -572,6 +609,12 @@ class CallRecorder:
 
     # Events of the kernel about messages.
 
+    def requests_joined(self, request: KernelRequest, parts: list[KernelRequest]) -> None:
+        """A request consists of parts, which are started one by one."""
+        joint = [0, len(parts)]
+        for part in parts:
+            self._joint[part] = joint
+
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A call, or an operation in the background, starts a message."""
         owner = process.purpose
@@ -584,6 +627,11 @@ class CallRecorder:
                     thread.received.append(request)
                 if call is not None and not call.name:
                     call = None
+        if isinstance(request, Send) and not isinstance(request, Transfer):
+            members = request.context.members
+            source = request.source
+            if source >= len(members) or members[source].pid != process.pid:
+                self._senders[request] = process.pid
         if isinstance(request, Transfer):
             other = request.context.members[request.source].pid != process.pid
             if call is not None and other:
@@ -591,7 +639,12 @@ class CallRecorder:
             elif call is not None:
                 call.sent += request.nbytes
         elif owner is None and self._is_late(process, request):
-            self._thread(process).late.append(request)
+            thread = self._thread(process)
+            thread.late.append(request)
+            fiber = getcurrent()
+            if isinstance(fiber, Fiber) and fiber.process is not process:
+                thread.foreign.add(request)
+                self._thread(fiber.process).favours.append(request)
         elif isinstance(request, Send):
             if call is not None:
                 call.sent += request.nbytes
@@ -659,11 +712,8 @@ class CallRecorder:
 
     def source(self, send: Send) -> int:
         """The process that has sent a message; an intercommunicator has two sides."""
-        communicator = self.simulation.universe.communicators.get(send.context.number)
-        if communicator is not None and communicator.inter:
-            source: int = communicator.remote.group[send.source]
-            return source
-        return send.context.members[send.source].pid
+        sender = self._senders.pop(send, -1) if self._senders else -1
+        return sender if sender >= 0 else send.context.members[send.source].pid
 
 
 def _description(datatype: Datatype) -> dict[str, Any]:

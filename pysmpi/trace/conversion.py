@@ -123,8 +123,9 @@ def _pass_on(
         writer.end(record[1])
     elif kind == "communicator":
         if hasattr(writer, "communicator"):
-            _, number, of, name, members = record
-            writer.communicator(TracedCommunicator(number, of, name, tuple(members)))
+            _, number, of, name, members, *sources = record
+            some = map(tuple, (members, *sources))
+            writer.communicator(TracedCommunicator(number, of, name, *some))
     elif kind == "match":
         if hasattr(writer, "match"):
             writer.match(TracedMatch(*record[1:]))

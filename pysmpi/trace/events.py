@@ -15,12 +15,17 @@ element names the operation:
 | `TRANSFER` | request, context, source, destination, bytes: one-sided communication |
 | `COLLECTIVE` | collective call, context, tag, background (bool), its arguments (a dict) |
 | `STEPS` | context, rank, tag, codes, peers, sizes, tags, amounts of a kernel schedule |
+| `LATE` | request: another rank posts it with `POST`; its `SEND` or `RECEIVE` follows |
+| `POST` | request: that of a `LATE` of another rank |
+| `JOIN` | request, the first request of its joint operation, number of those that follow |
 | `WAIT` | numbers of requests, whether all are awaited |
 | `PROBE` | context, source, destination, tag: a wait for a message that stays in its queue |
 
 Requests are numbered over the whole run. A wait for the collective call N in the background has the
-number -N. Sources and destinations are ranks of the context. A receive with a wildcard, or without
-a limit of its buffer, has the source, tag and bytes of its message at its end, if they were known.
+number -N. Joint requests complete together, as those of a partitioned operation; a process in the
+background pays for their ends. Sources and destinations are ranks of the context. A receive with a
+wildcard, or without a limit of its buffer, has the source, tag and bytes of its message at its end,
+if they were known.
 """
 
 from __future__ import annotations
@@ -38,6 +43,9 @@ RECEIVE: Final = "receive"
 TRANSFER: Final = "transfer"
 COLLECTIVE: Final = "collective"
 STEPS: Final = "steps"
+LATE: Final = "late"
+POST: Final = "post"
+JOIN: Final = "join"
 WAIT: Final = "wait"
 PROBE: Final = "probe"
 
@@ -116,13 +124,15 @@ class TracedCommunicator(NamedTuple):
     """A communication context, and the communicator that has it.
 
     A communicator has several contexts, one of which has its number. `members` are the ranks of the
-    run by their rank in the context.
+    run by their rank in the context. Messages of an intercommunicator arrive in the context of
+    their receivers, and `sources` are the ranks of the other side; empty if they are the members.
     """
 
     number: int
     communicator: int
     name: str
     members: tuple[int, ...]
+    sources: tuple[int, ...] = ()
 
 
 class TracedCall:

@@ -72,6 +72,7 @@ class IndependentFormat:
         self._hosts: dict[str, int] = {}
         self._nodes: list[int] = []
         self._members: dict[int, tuple[int, ...]] = {}
+        self._sources: dict[int, tuple[int, ...]] = {}
         self._layouts: dict[int, Nodes | None] = {}
         self._world = 0  # the context of COMM_WORLD's messages
         self._tags: dict[tuple[int, int], int] = {}
@@ -96,6 +97,7 @@ class IndependentFormat:
     def communicator(self, communicator: TracedCommunicator) -> None:
         """A communication context."""
         self._members[communicator.number] = communicator.members
+        self._sources[communicator.number] = communicator.sources or communicator.members
         if communicator.name == "COMM_WORLD" and communicator.number == communicator.communicator:
             self._world = communicator.number
 
@@ -150,7 +152,7 @@ class IndependentFormat:
             if known is None:
                 continue
             context, destination = known
-            source = self._members[context][match.source]
+            source = self._sources[context][match.source]
             key = source, destination, self._tag(context, match.tag)
             self._found[match.receive] = key
             self._sizes[match.receive] = match.nbytes
@@ -229,7 +231,7 @@ class IndependentFormat:
 
             self._put(rank, action)
             return
-        key = self._members[context][source], rank, self._tag(context, tag)
+        key = self._sources[context][source], rank, self._tag(context, tag)
         self._put(rank, f"{name} {key[0]} {key[2]} {nbytes} {_BYTE}")
         if not blocks:
             self._ranks[rank].open[number] = key

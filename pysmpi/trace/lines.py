@@ -67,7 +67,7 @@ class LinesFormat:
 
     def communicator(self, communicator: TracedCommunicator) -> None:
         """A line."""
-        self._write(["communicator", *communicator])
+        self._write(["communicator", *(communicator if communicator.sources else communicator[:4])])
 
     def call(self, call: TracedCall) -> None:
         """A line, and one for a new line of the program."""
@@ -161,8 +161,9 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
     elif kind == "site":
         sites[record[1]] = record[2]
     elif kind == "communicator":
-        number, of, name, members = record[1:]
-        found.communicators[number] = TracedCommunicator(number, of, name, tuple(members))
+        number, of, name, members, *sources = record[1:]
+        some = map(tuple, (members, *sources))
+        found.communicators[number] = TracedCommunicator(number, of, name, *some)
     elif kind == "match":
         found.match(TracedMatch(*record[1:]))
     elif kind == "rank":

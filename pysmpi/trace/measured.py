@@ -109,11 +109,12 @@ class _Measured:
                 elif source < 0 or tag < 0:
                     source, tag, _ = self.recording.matches.get(number, (-1, tag, 0))
                 of = communicators[context]
-                if not 0 <= source < len(of.members):
+                sources = of.sources or of.members
+                if not 0 <= source < len(sources):
                     continue  # it has got no message
                 # The bytes of a receive are those of its message.
                 receive = _Envelope(number, call.rank, -1, tag, call.start, of.communicator)
-                self.receives.append(((context, of.members[source], call.rank, tag), receive))
+                self.receives.append(((context, sources[source], call.rank, tag), receive))
                 self.open[number] = receive
             elif kind == events.WAIT:
                 for number in one[1]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import pytest
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
+from pysmpi.trace.conversion import convert
+from pysmpi.trace.lines import LinesFormat, read_lines
+from pysmpi.trace.model import Recording
 
 APPS = Path(__file__).parents[2] / "apps"
 ARGUMENTS = {
@@ -207,12 +211,60 @@ def test_programs(program, machine, tmp_path):
     assert replay.messages == result.messages
 
 
-@pytest.mark.parametrize("compute", ["none", "1ms"])
-def test_partitioned_messages(compute, tmp_path):
-    """A replay pays for the end of a message in the wait, a run while the rank computes."""
-    result, replay = recorded(tmp_path, partitions, platform="graphene", compute=compute)
-    assert replay.seconds == pytest.approx(result.seconds, rel=0.2)
+def partitions_of_two_groups():
+    """Partitioned and other messages of an intercommunicator, in both directions."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    side = comm.rank // 2  # the second group has more ranks
+    inter = comm.Split(side > 0).Create_intercomm(0, comm, 0 if side else 2)
+    data = np.zeros(80_000, np.uint8)
+    if inter.remote_size == 2:
+        pairs = {0: 1, 2: 0}
+        if inter.rank in pairs:
+            inter.Send(data, pairs[inter.rank], 3)
+            request = inter.Psend_init(data, 4, pairs[inter.rank], 5)
+    else:
+        pairs = {1: 0, 0: 2}
+        inter.Recv(data, pairs[inter.rank], 3)
+        request = inter.Precv_init(data, 2, pairs[inter.rank], 5)
+    if inter.rank in pairs:
+        for _ in range(3):
+            request.Start()
+            if inter.remote_size == 2:
+                for part in (2, 0, 3, 1):
+                    request.Pready(part)
+            request.Wait()
+
+
+@pytest.mark.parametrize("program", [partitions, partitions_of_two_groups])
+@pytest.mark.parametrize("compute", ["none", "20us", "1ms"])
+def test_partitioned_messages(program, compute, tmp_path):
+    result, replay = recorded(tmp_path, program, 5, platform="graphene", compute=compute)
+    assert replay.seconds == pytest.approx(result.seconds, rel=1e-12)
     assert replay.messages == result.messages and replay.bytes == result.bytes
+    ends = [rank["end_seconds"] for rank in result.ranks]
+    assert replay.end_seconds == pytest.approx(ends, rel=1e-12)
+    again = Recording()
+    recording = tmp_path / "again.jsonl"
+    Replay([(tmp_path / "run.jsonl", 0.0)]).run(LinesFormat(str(recording)))
+    assert Replay([(recording, 0.0)]).run(again).end_seconds == pytest.approx(ends, rel=1e-12)
+
+
+def test_messages_of_two_groups_have_their_ranks(tmp_path):
+    """Those of the run, of its replay, and of the replay of its time-independent trace."""
+    path = tmp_path / "run.jsonl"
+    pysmpi.run(partitions_of_two_groups, 5, platform="graphene", trace=path)
+    convert(str(path), str(tmp_path / "run.ti"))
+    recordings = [read_lines(path), Recording(), Recording()]
+    Replay([(path, 0.0)]).run(recordings[1])
+    Replay([(tmp_path / "run.ti", 0.0)], platform="graphene").run(recordings[2])
+    for recording in recordings:
+        found = Counter(
+            (one.source, one.destination)
+            for one in recording.messages if one.nbytes >= 40_000
+        )  # fmt: skip
+        assert found == {(2, 1): 7, (4, 0): 7}
 
 
 SHADOWS = """

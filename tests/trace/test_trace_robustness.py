@@ -20,10 +20,38 @@ from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
 from pysmpi.trace.conversion import convert
 from pysmpi.trace.lines import read_lines
+from pysmpi.trace.model import Recording
 
 # More by hand: PYSMPI_MUTATIONS=2000 PYSMPI_KILLS=20 pytest tests/trace/test_trace_robustness.py
 MUTATIONS = int(os.environ.get("PYSMPI_MUTATIONS", "150"))
 KILLS = int(os.environ.get("PYSMPI_KILLS", "6"))
+
+
+def parts() -> None:
+    """Partitioned messages of an intercommunicator; one side comes later."""
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    side = comm.rank // 3
+    inter = comm.Split(side).Create_intercomm(0, comm, 0 if side else 3)
+    data = bytearray(9000)
+    if side == 1:
+        inter.Recv(data, 2)
+        time.sleep(1e-3)
+        request = inter.Precv_init(data, 3, 1, 7)
+        for _ in range(2):
+            request.Start()
+            request.Wait()
+    elif inter.rank == 1:
+        request = inter.Psend_init(data, 6, 0, 7)
+        for _ in range(2):
+            request.Start()
+            request.Pready_range(0, 5)
+            request.Wait()
+    elif inter.rank == 2:
+        inter.Send(data, 0)
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +59,11 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small run in the formats that are read."""
     folder = tmp_path_factory.mktemp("traces")
     found = {}
-    for suffix in ("jsonl", "ti"):
-        path = folder / f"run.{suffix}"
-        pysmpi.run(exchange, 4, trace=path, platform="graphene", compute="2us")
-        found[suffix] = path.read_bytes()
+    for name, program in (("jsonl", exchange), ("ti", exchange), ("parts", parts)):
+        path = folder / f"run.{'ti' if name == 'ti' else 'jsonl'}"
+        pysmpi.run(program, 4, trace=path, platform="graphene", compute="2us")
+        found[name] = path.read_bytes()
+    assert all(f'["{kind}",'.encode() in found["parts"] for kind in ("late", "post", "join"))
     return found
 
 
@@ -86,6 +115,7 @@ def refusals(path, seed):
         lambda: Replay([(path, 0.0)], platform="graphene").run(),
         lambda: convert(str(path), str(path.parent / "out.ti")),
         lambda: read_analysis(str(path)),
+        lambda: Replay([(path, 0.0)], platform="graphene").run(Recording()),
         lambda: read_lines(path),
     ]
     refused = 0
@@ -100,12 +130,12 @@ def refusals(path, seed):
     return refused
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "ti"])
-def test_mutated_traces(suffix, traces, tmp_path):
-    path = tmp_path / f"run.{suffix}"
+@pytest.mark.parametrize("name", ["jsonl", "ti", "parts"])
+def test_mutated_traces(name, traces, tmp_path):
+    path = tmp_path / f"run.{'ti' if name == 'ti' else 'jsonl'}"
     refused = 0
     for seed in range(MUTATIONS):
-        path.write_bytes(mutated(traces[suffix], random.Random(seed)))
+        path.write_bytes(mutated(traces[name], random.Random(seed)))
         refused += refusals(path, seed)
     assert refused > MUTATIONS / 4
 

@@ -58,6 +58,7 @@ class PartitionedChannel:
         self.receiver = receiver
         communicator = receiver.communicator
         self.context = Context(communicator.universe.next_context(), communicator.p2p.members)
+        self.context.peer = communicator.p2p.peer
         self.source = sender.me
         self.destination = receiver.me
         # If the sizes differ, only the whole can be compared.
@@ -118,6 +119,7 @@ class Partitioned(RequestOperation):
         assert whole is not None
         self.pieces = [self.piece(channel, i) for i in range(channel.messages)]
         rank = self.rank
+        rank.engine.listeners.notify("requests_joined", whole, self.pieces)
         main = rank.process
         follower = Process(rank.engine, rank.pid, main.slot, main.core)
         follower.purpose = whole
