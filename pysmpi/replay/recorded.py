@@ -154,6 +154,8 @@ class RecordedTrace:
                 queue.append((self.number, operations, _NO_RECORD))
         elif kind == "communicator":
             _, number, of, name, members, *sources = record
+            if type(number) is not int or type(of) is not int:
+                raise Wrong(f"expected the number of a communicator, got {number!r} and {of!r}")
             for some in (members, *sources):
                 if not all(0 <= member < self.nprocs for member in some):
                     raise Wrong(f"expected ranks of the run, got members {some!r}")
@@ -337,6 +339,8 @@ class RecordedPlayer:
                 self.date = self.process.engine.now
         except Wrong as error:
             raise UsageError(f"{self.where()}: {error}") from None
+        except UsageError:
+            raise  # of a line that was read
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise UsageError(
                 f"{self.where()}: expected operations of a recording, got impossible ones"

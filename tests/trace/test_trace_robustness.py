@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -138,6 +139,13 @@ def test_mutated_traces(name, traces, tmp_path):
         path.write_bytes(mutated(traces[name], random.Random(seed)))
         refused += refusals(path, seed)
     assert refused > MUTATIONS / 4
+
+
+def test_a_communicator_has_a_whole_number(traces, tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(re.sub(rb'(\["communicator",\d+),\d+', rb"\1,3.5", traces["jsonl"]))
+    with pytest.raises(UsageError, match="the number of a communicator, got [0-9]+ and 3.5"):
+        Replay([(path, 0.0)], platform="graphene").run(Recording())
 
 
 @pytest.mark.parametrize("platform", ["g}aphene", 7, ["graphene"], {"a": 1}, "none.xml"])
