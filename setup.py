@@ -1,7 +1,6 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Functions that numpy calls for folded memory, the memory of the frames of ranks, the quick exchange
-of their state and the views of their messages are in C.
+Memory folding has functions that numpy calls and that cannot be Python; they are in C.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -47,14 +46,6 @@ ROOMS = [
     ),
 ]
 
-# Written in C: the first must call no Python, the others reach into the interpreter.
-IN_C = [
-    "pysmpi.runtime.folding.hooks",
-    "pysmpi.runtime.threads.frame_chunks",
-    "pysmpi.runtime.process.glances",
-    "pysmpi.mpi.buffers.flat_views",
-]
-
 # Only this library calls the compiled functions, so the compiler may inline them, and calls need no
 # table.
 FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
@@ -74,11 +65,11 @@ class OptionalBuild(build_ext):
 def extensions():
     if os.environ.get("PYSMPI_PURE") == "1":
         return []
-    plain = [Extension(name, [name.replace(".", "/") + ".c"]) for name in IN_C]
+    folding = Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"])
     try:
         from mypyc.build import mypycify
     except ImportError:
-        return plain
+        return [folding]
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
     # What they import is checked elsewhere: a build needs no stubs of other packages.
     options = [
@@ -90,7 +81,7 @@ def extensions():
     if os.name == "posix":
         for extension in compiled:
             extension.extra_compile_args += FLAGS
-    return [*compiled, *plain]
+    return [*compiled, folding]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})

@@ -69,7 +69,7 @@ def main() -> int:
     """Measure each number of ranks, print the tables, judge."""
     options = parser("memory and time of many ranks", repeats=1)
     options.add_argument("--ranks", type=int, nargs="+", default=[1000, 10000, 100000])
-    options.add_argument("--limit", type=float, default=19.0, help="memory wanted a rank, in kB")
+    options.add_argument("--limit", type=float, default=20.0, help="memory wanted a rank, in kB")
     options.add_argument("--draw", type=Path, metavar="FILE.png", help="draw both against ranks")
     options.add_argument("--smpi", action="store_true", help="also find SMPI's largest number")
     options.add_argument("--patience", type=float, default=600.0, help="seconds for one SMPI run")

@@ -44,12 +44,6 @@ from pysmpi.runtime.process.exits import EXIT_HARD
 from pysmpi.runtime.process.tools import Named, begin_fiber
 from pysmpi.runtime.program_errors import error_site, internal_error
 
-begin_body: Callable[..., object] | None
-try:
-    from pysmpi.runtime.threads.frame_chunks import begin as begin_body
-except ImportError:  # where nothing is compiled
-    begin_body = None
-
 Main = Callable[[Rank], Any]
 
 
@@ -194,11 +188,9 @@ class Simulation:
         if equip is not None:
             equip(rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
-        body = self._named.of(rank.pid)
-        first = body if begin_body is None else begin_body
-        fiber = rank.fiber = self._fiber(rank, process, first)
+        fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
         switch = process.resume = fiber.switch
-        return switch(rank, main) if begin_body is None else switch(body, rank, main)
+        return switch(rank, main)
 
     def _core(self, place: Slot) -> Core:
         core = self.cores.get(place)

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.runtime.process.exchange import Exchange, State
-from pysmpi.runtime.process.versions import glances, version_of
+from pysmpi.runtime.process.versions import version_of
 
-# Without version numbers of dictionaries, with them, and with looks at all of them at once.
-WAYS = [(), (version_of,), *([(version_of, glances)] if glances else [])]
+WAYS = [(), (version_of,)]  # without and with version numbers of dictionaries
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 

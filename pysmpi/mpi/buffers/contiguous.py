@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
-from pysmpi.mpi.buffers import views
-
 NOTHING: Final = memoryview(bytearray())
 
 # The predefined datatype and its size in bytes, by the format of the buffer protocol.
@@ -16,8 +14,6 @@ NOTHING: Final = memoryview(bytearray())
 FORMATS: Final[dict[str, tuple[object, int]]] = {}
 
 _memoryview: Final[Any] = memoryview
-_flat: Final[Any] = views.flat
-_copy: Final[Any] = views.copy
 
 
 class MessageRegion:
@@ -84,8 +80,7 @@ def copy_message(source: MessageRegion, target: MessageRegion) -> int:
         if room is not None:
             nbytes = source.nbytes
             if nbytes == target.nbytes:
-                if not _copy(data, room):
-                    room[:] = data
+                room[:] = data
             elif nbytes < target.nbytes:
                 room[:nbytes] = data
             else:
@@ -101,19 +96,22 @@ def copy_message(source: MessageRegion, target: MessageRegion) -> int:
 
 def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
     """The message of a contiguous array of a predefined datatype; None for all other arguments."""
-    if isinstance(spec, (list, tuple)):
-        try:
+    try:
+        if isinstance(spec, (list, tuple)):
             return _typed(spec, writable)
-        except (TypeError, ValueError, BufferError):
-            # An unusual argument; the general way handles it, or refuses it with the right message.
+        view = _memoryview(spec)
+        form = view.format
+        datatype, unit = FORMATS[form]
+        if writable and view.readonly:
             return None
-    found = _flat(spec, writable, FORMATS)
-    if found is None:
+        if form == "B" and view.ndim == 1 and view.c_contiguous:
+            data = view
+        else:
+            data = view.cast("B")
+    except (TypeError, ValueError, KeyError, BufferError):
+        # An empty or unusual argument; the general way handles it, or refuses it with the right
+        # message.
         return None
-    # Tuples with declared types are taken apart without an iterator.
-    pair: tuple[Any, tuple[Any, int]] = found
-    data, entry = pair
-    datatype, unit = entry
     nbytes = len(data)
     return MessageRegion(datatype, nbytes // unit, nbytes, data)
 

@@ -63,7 +63,6 @@ class NameGroup:
         self.view: Any = view  # of the version of the dictionary, None if it has none
         self.seen: int = -1  # the version when its names were last known to be as noted
         self.put: bool = False  # whether a value was put there since
-        self.place: int = 0  # of the dictionary among those of a glance
         self.numbers: list[int] = []
 
 
@@ -76,16 +75,10 @@ class Exchange:
 
     `table` is `sys.modules`; `outer` are the modules of the caller of the run that ranks should not
     see. `version_of(space)` is a view of a number that changes whenever the dictionary changes.
-    `glances` is the module of this name, if it is compiled: with it, a switch at which nothing has
-    changed needs one look.
     """
 
     def __init__(
-        self,
-        table: dict[str, Any],
-        outer: dict[str, object],
-        version_of: Any = None,
-        glances: Optional[ModuleType] = None,
+        self, table: dict[str, Any], outer: dict[str, object], version_of: Any = None
     ) -> None:
         self.table: dict[str, Any] = table
         self.version_of: Any = _no_version if version_of is None else version_of
@@ -120,12 +113,6 @@ class Exchange:
         self.contents_of_lists: list[list[Any]] = []
         self.facets: dict[str, Any] = {}
         self.live: dict[State, None] = {}  # of ranks that have begun and not ended
-        # A look at the table, the dictionaries of names and the lists; it needs versions.
-        self.glance: Any = None
-        if glances is not None and self.table_view is not None:
-            self.glance = glances.Glance(
-                table, self.spaces, self.names, self.now, self.numbers, MISSING
-            )
 
     # Names
 
@@ -146,8 +133,6 @@ class Exchange:
         else:
             group = NameGroup(space, self.version_of(space))
             self.groups.append(group)
-            if self.glance is not None:
-                group.place = self.glance.watch(space)
         group.numbers.append(number)
         self.homes.append(group)
         self.spaces.append(space)
@@ -172,21 +157,13 @@ class Exchange:
         number = self.watch(space, name)
         self.lists.append(number)
         self.contents_of_lists.append(list(space[name]))
-        self._look_at_lists()
         return number
-
-    def _look_at_lists(self) -> None:
-        """Have the glance watch the present lists."""
-        if self.glance is not None:
-            self.glance.watch_lists([self.base[number] for number in self.lists])
 
     def watch_new(self, space: dict[str, object]) -> None:
         """Exchange the names that ranks add to `space`."""
         self.growing.append(space)
         self.sizes.append(len(space))
         self.contents.append(dict(space))
-        if self.glance is not None:
-            self.glance.watch(space)
 
     def _put(self, number: int, value: Any) -> None:
         space = self.spaces[number]
@@ -199,13 +176,9 @@ class Exchange:
 
     def _note(self, state: State) -> None:
         """See which names the state that is shown has assigned to since it is shown."""
-        glance = self.glance
         for group in self.groups:
             view = group.view
-            if glance is not None:
-                if not glance.changed(group.place):
-                    continue
-            elif view is not None:
+            if view is not None:
                 version: int = view[0]
                 if version == group.seen:
                     continue
@@ -249,6 +222,7 @@ class Exchange:
                 self.contents_of_lists[i] = list(content)
                 if self.now[number] is shared:
                     state.differ(number, shared)
+
     def _grown(self, state: State, which: int) -> None:
         """Find the names that were added to a dictionary, or taken from it."""
         space = self.growing[which]
@@ -271,7 +245,6 @@ class Exchange:
         """Give a state its own value of a name."""
         if state is self.outside:
             self.base[number] = value
-            self._look_at_lists()
         elif self.places[number] >= 0:
             state.first[self.places[number]] = value
         else:
@@ -465,13 +438,7 @@ class Exchange:
         if self.partial:
             self._conceal(state)
         self.others = len(table) - present
-        self._see_table()
-
-    def _see_table(self) -> None:
-        """Note the version of the table, and with the glance those of the other dictionaries."""
-        if self.glance is not None:
-            self.table_seen = self.glance.note()
-        elif self.table_view is not None:
+        if self.table_view is not None:
             self.table_seen = self.table_view[0]
 
     # Switching
@@ -491,13 +458,9 @@ class Exchange:
             return
         if not state.begun:
             self.begin(state)
-        if self._switched(last, state):
-            return
-        if self.glance is None or not self.glance.same():
-            self._note(last)
-            self.collect()
-            self._note_lists(last)
-            self._look_at_lists()
+        self._note(last)
+        self.collect()
+        self._note_lists(last)
         incoming = state.values
         if last.values:
             for number in last.values:
@@ -518,35 +481,15 @@ class Exchange:
         self._show_modules(last, state)
         for i in range(len(self.growing)):
             self.sizes[i] = len(self.growing[i])
-        if self.glance is None:
-            for group in self.groups:
-                if group.put:
-                    group.put = False
-                    if group.view is not None:
-                        group.seen = group.view[0]
+        for group in self.groups:
+            if group.put:
+                group.put = False
+                if group.view is not None:
+                    group.seen = group.view[0]
         self.shown = state
         if self.facets:
             for facet in self.facets.values():
                 facet.show(last, state)
-
-    def _switched(self, last: State, state: State) -> bool:
-        """Show a state that differs from the last only in what is separate from the start.
-
-        False, without an effect, if there is more to do.
-        """
-        if self.glance is None or state is self.outside:
-            return False
-        if last.values or state.values or self.partial:
-            return False
-        seen: int = self.glance.switch(last.modules, state.modules, state.first)
-        if seen < 0:
-            return False
-        self.table_seen = seen
-        self.shown = state
-        if self.facets:
-            for facet in self.facets.values():
-                facet.show(last, state)
-        return True
 
     def close(self) -> None:
         """Restore the state of the caller of the run."""

@@ -1,8 +1,7 @@
 """A quick test whether a dictionary has changed.
 
 CPython gives every dictionary a number that changes whenever the dictionary does (PEP 509, until
-3.12). Reading it costs a twentieth of comparing the values of the names that are exchanged. With
-the compiled module `glances`, one look covers all dictionaries.
+3.12). Reading it costs a twentieth of comparing the values of the names that are exchanged.
 """
 
 from __future__ import annotations
@@ -10,11 +9,6 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping
-
-try:
-    from pysmpi.runtime.process import glances as glances
-except ImportError:
-    glances = None  # type: ignore[assignment]
 
 # The place of the number in an object: after its reference count, its type and its length.
 _OFFSET = 2 * ctypes.sizeof(ctypes.c_void_p) + ctypes.sizeof(ctypes.c_ssize_t)
@@ -48,5 +42,3 @@ def _try() -> bool:
 
 
 _known = _try()
-if not _known:
-    glances = None  # type: ignore[assignment]
