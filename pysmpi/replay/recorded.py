@@ -154,7 +154,7 @@ class RecordedTrace:
                 queue.append((self.number, operations, _NO_RECORD))
         elif kind == "communicator":
             _, number, of, name, members, *sources = record
-            if type(number) is not int or type(of) is not int:
+            if not all(type(one) is int and 0 <= one < 1 << 53 for one in (number, of)):
                 raise Wrong(f"expected the number of a communicator, got {number!r} and {of!r}")
             for some in (members, *sources):
                 if not all(0 <= member < self.nprocs for member in some):
@@ -339,8 +339,10 @@ class RecordedPlayer:
                 self.date = self.process.engine.now
         except Wrong as error:
             raise UsageError(f"{self.where()}: {error}") from None
-        except UsageError:
-            raise  # of a line that was read
+        except UsageError as error:
+            if str(error).startswith(self.trace.name):
+                raise  # of a line that was read
+            raise UsageError(f"{self.where()}: {error}") from None
         except (ValueError, TypeError, IndexError, KeyError) as error:
             raise UsageError(
                 f"{self.where()}: expected operations of a recording, got impossible ones"
