@@ -11,8 +11,9 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pysmpi.errors import PysmpiError, UsageError
@@ -55,25 +56,31 @@ def entry_points(group: str) -> Iterable[EntryPoint]:
 
 def _is_named(group: str) -> bool:
     """Whether a distribution may have entry points of a group."""
-    header = f"[{group}]".encode()
-    for place in sys.path:
+    texts = _entry_point_files(tuple(sys.path))
+    return texts is None or f"[{group}]".encode() in texts
+
+
+@cache
+def _entry_point_files(places: tuple[str, ...]) -> bytes | None:
+    """The files of entry points in some places; None if a place may have others."""
+    texts = []
+    for place in places:
         try:
             names = os.listdir(place or ".")
         except NotADirectoryError:
-            return True  # an archive
+            return None  # an archive
         except OSError:
             continue
         for name in names:
             if name.endswith(".egg"):
-                return True
+                return None
             if name.endswith((".dist-info", ".egg-info")):
                 try:
                     with open(os.path.join(place, name, "entry_points.txt"), "rb") as stream:
-                        if header in stream.read():
-                            return True
+                        texts.append(stream.read())
                 except OSError:
                     continue  # most have none
-    return False
+    return b"\n".join(texts)
 
 
 # Several registries may have one group. Its modules are imported once, even if a rank, whose own
@@ -97,17 +104,20 @@ def _import_entry_points(group: str) -> None:
 
 
 class Registry(Generic[P]):
-    """The plug-ins of one kind by name, in the order in which they were registered.
+    """The plug-ins of one kind by name, in the order in which they were registered, or with `apart`
+    in the order of their names.
 
     `kind` is the noun for error messages, such as "model". `home` is the package of pysmpi's own
     plug-ins, `group` the entry point group of other distributions. Both are searched at the first
-    request, if they are given.
+    request, if they are given. With `apart`, a request for one plug-in of pysmpi imports only the
+    module of `home` that has its name, unless other distributions have plug-ins.
     """
 
-    def __init__(self, kind: str, group: str = "", home: str = "") -> None:
+    def __init__(self, kind: str, group: str = "", home: str = "", apart: bool = False) -> None:
         self.kind = kind
         self.group = group
         self.home = home
+        self.apart = apart
         self._known: dict[str, P] = {}
         self._load = LazyLoad(self._import)
 
@@ -134,6 +144,8 @@ class Registry(Generic[P]):
                 import_module(f"{self.home}.{module.name}")
         if self.group:
             _GROUPS.setdefault(self.group, LazyLoad(partial(_import_entry_points, self.group)))()
+        if self.apart:
+            self._known = dict(sorted(self._known.items()))  # imports may have had any order
 
     def registered(self, name: str) -> P:
         """The plug-in called `name` that is registered by now, without a search for others.
@@ -141,6 +153,16 @@ class Registry(Generic[P]):
         Raises UsageError as `find`.
         """
         return self._one_of(self._known, name, "")
+
+    def _apart(self, name: str) -> P | None:
+        """The plug-in called `name` if it can be found without the others."""
+        if not self.apart or self._load.done or _is_named(self.group):
+            return None
+        if name not in self._known and name.isidentifier():
+            home = f"{self.home}.{name}"
+            if find_spec(home) is not None:
+                import_module(home)
+        return self._known.get(name)
 
     def known(self) -> dict[str, P]:
         """All plug-ins by name."""
@@ -156,14 +178,14 @@ class Registry(Generic[P]):
         return iter(self.known().values())
 
     def __contains__(self, name: object) -> bool:
-        return name in self.known()
+        return isinstance(name, str) and self._apart(name) is not None or name in self.known()
 
     def find(self, name: str, where: str = "") -> P:
         """The plug-in called `name`.
 
         Raises UsageError with the known names; its message begins with `where` (an option, a file).
         """
-        return self._one_of(self.known(), name, where)
+        return self._apart(name) or self._one_of(self.known(), name, where)
 
     def _one_of(self, known: dict[str, P], name: str, where: str) -> P:
         found = known.get(name)

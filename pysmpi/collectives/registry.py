@@ -99,7 +99,9 @@ class Selector:
     nonblocking: dict[str, Rule] | None = None
 
 
-SELECTORS: Registry[Selector] = Registry("selector", ENTRY_POINTS, f"{__package__}.selectors")
+SELECTORS: Registry[Selector] = Registry(
+    "selector", ENTRY_POINTS, f"{__package__}.selectors", apart=True
+)
 # The selectors of files live as long as a selection that uses them.
 _of_files: WeakValueDictionary[str, Selector] = WeakValueDictionary()
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pysmpi.errors import UsageError
-from pysmpi.network.models import Model, find, models
+from pysmpi.network.models import MODELS, Model, find, models
 from pysmpi.platform.config import Settings, canonical
 from pysmpi.platform.model import Platform
 
@@ -78,7 +78,7 @@ def _named(text: str | None, where: str) -> str | None:
         return None
     if text in SIMGRID:
         return SIMGRID[text]
-    if text in models():
+    if text in MODELS:
         return text
     known = ", ".join(SIMGRID)
     if text in ("Constant", "ns-3"):
@@ -87,7 +87,7 @@ def _named(text: str | None, where: str) -> str | None:
 
 
 def _check_name(name: str, platform: Platform) -> None:
-    if name not in models():
+    if name not in MODELS:
         raise UsageError(
             f"{platform.source}: models: expected names of models among {', '.join(models())}, got "
             f"{name!r}"

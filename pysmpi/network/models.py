@@ -54,7 +54,9 @@ def delay(seconds: float, send: float = 0.0, receive: float = 0.0) -> Plan:
 
 _PUNCTUATION = str.maketrans("", "", "{},")
 
-MODELS: Registry[Model] = Registry("model", "pysmpi.models", "pysmpi.network.kinds")
+MODELS: Registry[Model] = Registry(
+    "model", "pysmpi.models", "pysmpi.network.kinds", apart=True
+)
 
 
 def model(

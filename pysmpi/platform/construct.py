@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import (
@@ -24,9 +25,11 @@ from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
 from pysmpi.platform.numbers import MOST, read_count
 from pysmpi.platform.profiles import OF_HOSTS
 from pysmpi.platform.units import parse_bandwidth, parse_time
-from pysmpi.platform.zones import LocalRoute, Zone, load_kinds
-from pysmpi.platform.zones.fat_tree import FatTreeShape
+from pysmpi.platform.zones import ZONE_KINDS, LocalRoute, Zone, load_kinds
 from pysmpi.text import did_you_mean
+
+if TYPE_CHECKING:
+    from pysmpi.platform.zones.fat_tree import FatTreeShape
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
@@ -52,7 +55,6 @@ class _Construction:
         self._definition = definition
         self._config = {**definition.config, **config}
         self._most = {what: _most(self._config, what) for what in MOST}
-        self._kinds = load_kinds()
         self._hosts: list[Host] = []
         self._links: list[Link] = []
         self._points: dict[str, NetPoint] = {}
@@ -118,12 +120,14 @@ class _Construction:
 
     def _kind(self, name: str, key: str, cluster: bool, where: str) -> type[Zone]:
         """The kind of zone called `name`, which builds clusters if and only if `cluster`."""
-        kinds = {n: kind for n, kind in self._kinds.items() if kind.builds_clusters is cluster}
-        if name not in kinds:
-            raise UsageError(
-                f'{where}: {key}: expected one of {", ".join(sorted(kinds))}, got "{name}"'
-            )
-        return kinds[name]
+        if name in ZONE_KINDS:
+            found = ZONE_KINDS.find(name).cls
+            if found.builds_clusters is cluster:
+                return found
+        kinds = [n for n, kind in load_kinds().items() if kind.builds_clusters is cluster]
+        raise UsageError(
+            f'{where}: {key}: expected one of {", ".join(sorted(kinds))}, got "{name}"'
+        )
 
     def _cluster(self, definition: ClusterDef) -> Zone:
         kind = self._kind(definition.topology, "topology", True, definition.where)
@@ -136,8 +140,9 @@ class _Construction:
                     f"{definition.topology}, got {hosts}"
                 )
         self._limit("hosts", len(self._hosts) + hosts, definition.where)
-        if isinstance(definition.shape, FatTreeShape):
-            links = definition.shape.cables_in_all() * (2 if definition.sharing == SPLIT else 1)
+        if definition.topology == "fat_tree":
+            shape = cast("FatTreeShape", definition.shape)
+            links = shape.cables_in_all() * (2 if definition.sharing == SPLIT else 1)
             self._limit("links", len(self._links) + links, definition.where)
         zone = kind(definition.name, definition.properties)
         self._register(zone, definition.where)

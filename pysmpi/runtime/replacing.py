@@ -53,6 +53,8 @@ class Replacements:
 
     def _names(self, space: dict[str, Any]) -> None:
         replaced = self._new
+        if replaced.keys().isdisjoint(map(id, space.values())):
+            return
         for name, value in list(space.items()):
             found = replaced.get(id(value))
             if found is not None and found[0] is value:

@@ -25,7 +25,9 @@ class ZoneKind:
     cls: type[Zone]
 
 
-ZONE_KINDS: Registry[ZoneKind] = Registry("kind of zone", "pysmpi.zones", "pysmpi.platform.zones")
+ZONE_KINDS: Registry[ZoneKind] = Registry(
+    "kind of zone", "pysmpi.zones", "pysmpi.platform.zones", apart=True
+)
 
 _Z = TypeVar("_Z", bound="type[Zone]")
 

@@ -1,22 +1,18 @@
-"""Zones with all members connected to a centre, and the flat cluster, which is one of them.
+"""Zones with all members connected to a centre, SimGrid's ``<zone routing="Cluster">``.
 
-SimGrid's ``<zone routing="Cluster">`` and ``<cluster topology="FLAT">``. A route from a to b goes
-up from a and then down to b. It crosses a link that is in both parts, such as a backbone, once.
+A route from a to b goes up from a and then down to b. It crosses a link that is in both parts, such
+as a backbone, once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import FATPIPE, NOTHING, SHARED
+from pysmpi.platform.definition import NOTHING
 from pysmpi.platform.model import Link, NetPoint
 from pysmpi.platform.points import LocalRoute
-from pysmpi.platform.zones.base import Makers, Zone, zone_kind
-
-if TYPE_CHECKING:
-    from pysmpi.platform.definition import ClusterDef
+from pysmpi.platform.zones.base import Zone, zone_kind
 
 _Links = tuple[Link, ...]
 
@@ -63,43 +59,3 @@ class StarZone(Zone):
                 return LocalRoute(loopback)
         links = tuple(dict.fromkeys(self._up[src.position] + self._down[dst.position]))
         return LocalRoute(links, self._gateways.get(src), self._gateways.get(dst))
-
-
-@zone_kind("flat", "hosts around a switch, with optional backbone, limiter and loopback links")
-class FlatCluster(StarZone):
-    """SimGrid's flat cluster. Each host number n has, with the cluster's name as ID:
-
-    - up: ID_link_n_limiter if there are limiters, ID_link_n (its UP copy when split-duplex), then
-      ID_backbone if there is one; down is the reverse with the DOWN copy;
-    - to itself: ID_link_n_loopback if there are loopbacks, else its own route up and down, or the
-      implicit link, as the cluster specifies;
-    - the router, PREFIX ID _router SUFFIX unless named otherwise, sits beyond the backbone.
-    """
-
-    __slots__ = ()
-
-    builds_clusters = True
-
-    def populate(self, cluster: ClusterDef, make: Makers) -> None:
-        centre: _Links = ()
-        if cluster.backbone is not None:
-            bb = cluster.backbone
-            centre = (make.link(bb.name, bb.bandwidth, bb.latency, bb.sharing)[0],)
-        for number in cluster.numbers():
-            host = make.host(cluster, number)
-            name = f"{cluster.name}_link_{number}"
-            if cluster.loopback is not None:
-                bandwidth, latency = cluster.loopback
-                loop = make.link(f"{name}_loopback", bandwidth, latency, FATPIPE)[0]
-                self._loopbacks[host] = (loop,)
-            elif not cluster.own_link:
-                self._loopbacks[host] = ()
-            limit: _Links = ()
-            if cluster.limiter is not None:
-                limit = (make.link(f"{name}_limiter", cluster.limiter, 0.0, SHARED)[0],)
-            up, down = make.link(name, cluster.bandwidth, cluster.latency, cluster.sharing)
-            self._up[host.position] = (*limit, up, *centre)
-            self._down[host.position] = (*centre, down, *limit)
-        self.gateway = make.router(
-            cluster.router or f"{cluster.prefix}{cluster.name}_router{cluster.suffix}"
-        )

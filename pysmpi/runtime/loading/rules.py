@@ -119,10 +119,13 @@ class Rules:
                     prefix = prefix.rpartition(".")[0]
         return None
 
-    def by_origin(self, name: str, spec: Any, shared: bool = False) -> bool:
+    def by_origin(
+        self, name: str, spec: Any, shared: bool = False, tools: bool = True
+    ) -> bool:
         """Whether module `name` with specification `spec` is private, by its kind.
 
-        `shared` is true if a shared module imports it.
+        `shared` is true if a shared module imports it, `tools` if it may have imported a tool that
+        runs tests.
         """
         if spec.loader in (BuiltinImporter, FrozenImporter) or spec.origin in (
             "built-in",
@@ -145,7 +148,7 @@ class Rules:
         kind: bool | None = False if root in KNOWN_SHARED else self.kinds.get(root)
         if kind is None:
             kind = self._kind(root, name, spec, places, shared)
-        return kind or _is_of_tests(name, spec)
+        return kind or _is_of_tests(name, spec, tools)
 
     def _kind(self, root: str, name: str, spec: Any, places: list[str], shared: bool) -> bool:
         """Whether package `root` is private, by its files."""
@@ -210,7 +213,11 @@ class Rules:
         file = getattr(module, "__file__", None)
         if spec is None:
             return isinstance(file, str) and not self.installed(file)
-        return not is_extension(spec) and self.by_origin(name, spec)
+        if is_extension(spec):
+            return False
+        # If no tool that runs tests is loaded, no module has its objects.
+        tools = not KNOWN_PRIVATE.isdisjoint(sys.modules)
+        return self.by_origin(name, spec, tools=tools)
 
 
 def _places(spec: Any) -> list[str]:
@@ -222,14 +229,14 @@ def _places(spec: Any) -> list[str]:
     return [place if os.path.isabs(place) else os.path.abspath(place) for place in found]
 
 
-def _is_of_tests(name: str, spec: Any) -> bool:
+def _is_of_tests(name: str, spec: Any, tools: bool) -> bool:
     """Whether a module of a shared package belongs to its tests, and so to the tool that runs them.
 
     It holds objects of the tool of its rank: marks, fixtures, settings.
     """
     if not _TEST_PARTS.isdisjoint(name.split(".")[1:]):
         return True
-    if spec.origin is None or not spec.origin.endswith(".py"):
+    if not tools or spec.origin is None or not spec.origin.endswith(".py"):
         return False
     try:
         with open(spec.origin, "rb") as stream:

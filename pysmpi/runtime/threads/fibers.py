@@ -390,7 +390,11 @@ def _replace_locks(patches: Patches) -> None:
             if type(value) is kind:
                 if not value.locked():
                     patches.entry(space, key, replacement(value))
-            elif type(value) is type and value.__module__ == name:
+            elif (
+                type(value) is type
+                and value.__module__ == name
+                and kind in map(type, vars(value).values())
+            ):
                 for attribute, inner in list(vars(value).items()):
                     if type(inner) is kind and not inner.locked():
                         patches.set(value, attribute, replacement(inner))

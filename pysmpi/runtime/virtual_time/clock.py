@@ -152,6 +152,8 @@ def install(patches: Patches, poll_cost: float = POLL_COST) -> None:
         namespace = getattr(module, "__dict__", None)
         if type(namespace) is not dict or module_name.startswith("pysmpi"):
             continue
+        if changed.keys().isdisjoint(map(id, namespace.values())):
+            continue
         for name, value in list(namespace.items()):
             if type(value) is BuiltinFunctionType and id(value) in changed:
                 patches.entry(namespace, name, changed[id(value)])
