@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
-from pysmpi.checkers.session import add_findings, checking
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base import ranks
 from pysmpi.output import OutputFile
@@ -210,7 +209,11 @@ def run_job(job: Job) -> Result:
             from pysmpi.trace.recorder import recording
 
             stack.enter_context(recording(job, trace, job.options.trace_format))
-        session = stack.enter_context(checking(job))
+        session = None
+        if job.options.check:
+            from pysmpi.checkers.session import add_findings, checking
+
+            session = stack.enter_context(checking(job))
         guide = injection = None
         if job.options.schedule != "time" or job.options.replay_schedule is not None:
             from pysmpi.explore.guide import guide_of
@@ -226,7 +229,8 @@ def run_job(job: Job) -> Result:
         if injection is not None and injection.report is not None:
             result.error = injection.report
             result.exit_status = MPI_ERROR
-        add_findings(session, result, partial(_judged, job, result))
+        if session is not None:
+            add_findings(session, result, partial(_judged, job, result))
         if guide is not None:
             guide.conclude(result)
         if seen is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import site
 import sys
-import sysconfig
 from collections.abc import Iterable
 from functools import cache
 
@@ -24,18 +23,18 @@ def directories(paths: Iterable[str | None]) -> tuple[str, ...]:
 
 def site_directories() -> tuple[str, ...]:
     """The directories of installed packages."""
-    paths = sysconfig.get_paths()
-    extra = list(getattr(site, "getsitepackages", list)())
+    found = list(getattr(site, "getsitepackages", list)())
     if hasattr(site, "getusersitepackages"):
-        extra.append(site.getusersitepackages())
+        found.append(site.getusersitepackages())
     distribution = [path for path in sys.path if path.endswith("dist-packages")]
-    return directories([paths["purelib"], paths["platlib"], *extra, *distribution])
+    return directories([*found, *distribution])
 
 
 def standard_directories() -> tuple[str, ...]:
     """The directories of the standard library."""
-    paths = sysconfig.get_paths()
-    return directories([paths["stdlib"], paths["platstdlib"], os.path.dirname(os.__file__)])
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    compiled = os.path.join(sys.base_exec_prefix, sys.platlibdir, version)
+    return directories([os.path.dirname(os.__file__), compiled])
 
 
 @cache

@@ -15,7 +15,7 @@ from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name
 from pysmpi.platform.config import canonical
-from pysmpi.platform.loader import DEFAULT, load
+from pysmpi.platform.loader import load, load_default
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.placement import Slot, place
 
@@ -50,8 +50,10 @@ class Machine:
         }
         if memory_model is not None:
             options["memory/model"] = memory_model
-        if not isinstance(platform, Platform):
-            platform = load(DEFAULT if platform is None else platform, options)
+        if platform is None:
+            platform = load_default(options)
+        elif not isinstance(platform, Platform):
+            platform = load(platform, options)
         self.platform = platform
         self.model, self.settings = choose(platform, options, model)
         self.slots: list[Slot] = place(platform, nprocs, hostfile, map_by)

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from types import TracebackType
 
@@ -41,6 +40,8 @@ class OutputFile:
                 open(name, "wb").close()
                 self.path = name
                 return
+            import tempfile
+
             # The suffix selects compressed formats, so the temporary name keeps it.
             directory, base = os.path.split(os.path.abspath(name))
             handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)

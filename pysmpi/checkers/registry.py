@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pysmpi.checkers.clocks import Clocks
@@ -11,6 +10,7 @@ from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
+from pysmpi.records import record
 from pysmpi.runtime.reports.findings import Finding
 from pysmpi.runtime.simulation import Simulation
 
@@ -61,7 +61,7 @@ class Checker:
 _C = TypeVar("_C", bound=type[Checker])
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CheckerKind:
     """A checker: its name, one line about it, and its class."""
 

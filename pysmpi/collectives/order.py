@@ -33,6 +33,7 @@ from pysmpi.kernel.schedule import (
     WAITALL,
     Schedule,
 )
+from pysmpi.records import record
 
 Piece = tuple[int, int, int]  # first byte, behind the last byte, node
 Key = tuple[int, int, int]  # source, destination, tag
@@ -185,7 +186,7 @@ class _Message:
     stored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Order:
     """The computation of a reduction: the pieces of each rank's result, and their trees."""
 

@@ -32,6 +32,7 @@ from weakref import WeakValueDictionary
 
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.plugins import Registry
+from pysmpi.records import record
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
@@ -40,7 +41,7 @@ Rule = Callable[[Call], str]
 ENTRY_POINTS = "pysmpi.collectives"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Algorithm:
     """A registered algorithm.
 

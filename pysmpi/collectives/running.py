@@ -9,7 +9,6 @@ call, such as the list of ranks that have arrived.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.collectives import registry
@@ -19,13 +18,14 @@ from pysmpi.collectives.selection import default, resolve, split
 from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule
+from pysmpi.records import record
 
 Notes = dict[tuple[int, int], Sequence[int]]
 Running = Callable[[Call, "Lookout"], Iterator[Schedule]]
 NO_CALL = Call("barrier", 0, 1)
 
 
-@dataclass(slots=True)
+@record
 class Patience:
     """The cost of a look: `seconds`, times one more for each look in a row without success.
 

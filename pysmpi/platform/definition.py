@@ -8,11 +8,12 @@ yet resolved. `where` holds the file, line and element; error messages begin wit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.platform.profiles import ProfileDef
+from pysmpi.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.node_description import NodeDescription
@@ -24,7 +25,7 @@ FATPIPE = "fatpipe"
 SPLIT = "split-duplex"
 
 
-@dataclass(slots=True)
+@record
 class LinkDef:
     """A link: bandwidth in bytes/s, latency in seconds; `sharing` is SHARED, FATPIPE or SPLIT."""
 
@@ -36,7 +37,7 @@ class LinkDef:
     where: str = ""
 
 
-@dataclass(slots=True)
+@record
 class DiskDef:
     """A disk of a host: bandwidths of reading and writing in bytes/s."""
 
@@ -51,7 +52,7 @@ class DiskDef:
 Coordinates = tuple[float, float, float]
 
 
-@dataclass(slots=True)
+@record
 class HostDef:
     """A host. `speeds` holds one flop/s per core for each pstate; `pstate` picks one of them.
 
@@ -72,7 +73,7 @@ class HostDef:
     coordinates: Coordinates | None = None
 
 
-@dataclass(slots=True)
+@record
 class RouterDef:
     """A point at which routes meet; no rank runs on it."""
 
@@ -81,7 +82,7 @@ class RouterDef:
     coordinates: Coordinates | None = None
 
 
-@dataclass(slots=True)
+@record
 class Hop:
     """A link of a route; `direction` is "up", "down", or "" for a link without directions."""
 
@@ -90,7 +91,7 @@ class Hop:
     where: str = ""
 
 
-@dataclass(slots=True)
+@record
 class RouteDef:
     """A declared route between two members of a zone; gateways when a member is a zone."""
 
@@ -104,7 +105,7 @@ class RouteDef:
     where: str = ""
 
 
-@dataclass(slots=True)
+@record
 class AttachDef:
     """The links from a member of a star zone to the centre (`up`) and back (`down`).
 
@@ -118,7 +119,7 @@ class AttachDef:
     where: str = ""
 
 
-@dataclass(slots=True)
+@record
 class ClusterDef:
     """A homogeneous cluster, whose hosts, links and routes follow from a few numbers.
 
@@ -154,7 +155,7 @@ class ClusterDef:
         return [n for first, last in self.radical for n in range(first, last + 1)]
 
 
-@dataclass(slots=True)
+@record
 class ZoneDef:
     """A zone: members in the order of the file, and their connections."""
 
@@ -170,7 +171,7 @@ class ZoneDef:
     where: str = ""
 
 
-@dataclass(slots=True)
+@record
 class PlatformDef:
     """A whole file. `root` is the zone of the whole machine; `source` is the file's name.
 

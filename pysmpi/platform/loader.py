@@ -8,13 +8,12 @@ from pathlib import Path
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.construct import construct
+from pysmpi.platform.default import DEFAULT, MACHINES, default_machine
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
-from pysmpi.platform.node_yaml import MACHINES
 from pysmpi.text import did_you_mean
 
-# The default machine.
-DEFAULT = "cluster"
+__all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped"]
 
 _SUFFIXES = (".yaml", ".yml", ".xml")
 
@@ -72,3 +71,8 @@ def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None 
     Raises UsageError for wrong input; the message is one line with file, line and element.
     """
     return construct(read(path_or_name), config or {})
+
+
+def load_default(config: Mapping[str, str] | None = None) -> Platform:
+    """The default machine, with `config` as in `load`."""
+    return construct(default_machine(), config or {})

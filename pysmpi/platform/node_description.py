@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from math import log2
 
 from pysmpi.errors import UsageError
+from pysmpi.records import record
 
 ACCESSES = tuple(
     f"{operation}{where}{state}"
@@ -43,7 +44,7 @@ LIKE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class LevelCaches:
     """The caches of one level: `size` bytes each, `cores` neighbouring cores share one.
 
@@ -56,7 +57,7 @@ class LevelCaches:
     bandwidth: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Distance:
     """Cores of a group of `cores` neighbours are within this distance of each other.
 
@@ -90,7 +91,7 @@ class Curve:
         return values[i - 1] + part * (values[i] - values[i - 1])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Stream:
     """Seconds to transfer N lines: `per_line` * N + `start` - `amortized` / N.
 
@@ -102,7 +103,7 @@ class Stream:
     amortized: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NodeDescription:
     """The inside of a computer.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pysmpi.errors import UsageError
+from pysmpi.platform.default import MACHINES
 from pysmpi.platform.node_description import (
     ACCESSES,
     NEEDED,
@@ -24,8 +25,6 @@ from pysmpi.text import did_you_mean
 _T = TypeVar("_T")
 
 MOST_LEVELS, MOST_DISTANCES = 7, 14
-
-MACHINES = Path(__file__).parent / "machines"
 
 _REQUIRED = ("name", "cores", "caches", "distances")
 _OPTIONAL = (

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pysmpi.errors import UsageError
+from pysmpi.records import record
 
 SPEED, HOST_STATE = "speed", "host_state"
 BANDWIDTH, LATENCY, LINK_STATE = "bandwidth", "latency", "link_state"
@@ -20,7 +21,7 @@ KINDS = (SPEED, HOST_STATE, BANDWIDTH, LATENCY, LINK_STATE)
 _RANDOM = ("STOCHASTIC", "NORM", "GAUSS", "EXP", "UNIF", "DET")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PlatformProfile:
     """The values from each date on; dates (s) do not decrease.
 
@@ -54,7 +55,7 @@ class PlatformProfile:
         return found
 
 
-@dataclass(slots=True)
+@record
 class ProfileDef:
     """A profile of the host or link `name`; `kind` is one of KINDS."""
 

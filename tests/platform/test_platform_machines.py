@@ -10,6 +10,8 @@ import pytest
 from pysmpi.errors import UsageError
 from pysmpi.platform import DEFAULT, load, shipped
 from pysmpi.platform.check import check, describe, show
+from pysmpi.platform.default import default_machine
+from pysmpi.platform.loader import read
 from pysmpi.platform.placement import place
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,6 +34,15 @@ def test_the_top_level_folder_links_every_shipped_machine(name):
         ROOT / "pysmpi" / "platform" / "machines" / f"{name}.yaml"
     ).read_text()
     assert f"`{name}`" in (ROOT / "platforms" / "README.md").read_text()
+
+
+def test_the_default_machine_is_that_of_its_file():
+    """All but the descriptions, and the places in the file."""
+    read_one, built = read(DEFAULT), default_machine()
+    assert str(built.root.members[0].where) in read_one.root.members[0].where
+    built.root.members[0].where = read_one.root.members[0].where
+    built.description, built.sources = read_one.description, read_one.sources
+    assert built == read_one
 
 
 def test_the_default_machine_ships():

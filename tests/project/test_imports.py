@@ -22,6 +22,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.analysis.figure": {"matplotlib": _EXTRA},
     "pysmpi.api": {
         "pysmpi.analysis.observation": _OUTPUT,
+        "pysmpi.checkers.session": "only with --check",
         "pysmpi.explore": "only runs with --schedule, or with a message race",
         "pysmpi.faults": "only runs with faults",
         "pysmpi.trace.formats": _OUTPUT,
@@ -44,6 +45,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.mpi.operators.arithmetic": {
         "pysmpi.mpi.datatypes": "few programs reduce numbers of 128 bits: this loads fractions",
     },
+    "pysmpi.output": {"tempfile": _OUTPUT},
     "pysmpi.platform.drawing": {"networkx": _EXTRA},
     "pysmpi.platform.graph": {"networkx": _EXTRA},
     "pysmpi.platform.loader": {"pysmpi.platform.xml": _FORMAT, "pysmpi.platform.yaml": _FORMAT},
@@ -59,15 +61,21 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.plugins": {"importlib": "few installations have plug-ins: this loads email"},
     "pysmpi.replay.replay": {"pysmpi.replay.recorder": _OUTPUT, "pysmpi.trace.recorder": _OUTPUT},
     "pysmpi.runtime.virtual_time.host_speed": {
+        "json": "a known speed is not measured",
         "numpy": "a known speed is not measured",
         "statistics": "a known speed is not measured",
+        "tempfile": "a known speed is not measured",
     },
     "pysmpi.runtime.job": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
+    "pysmpi.runtime.loading.command_lines": {"shutil": "only commands: this loads compression"},
     "pysmpi.runtime.loading.loader": {"zipfile": "few programs are archives"},
     "pysmpi.runtime.options": {"pysmpi.platform.model": "most machines are given by name"},
     "pysmpi.runtime.outside.children": {"resource": "few programs wait for children"},
     "pysmpi.runtime.outside.zeromq": {"zmq": "a package of programs"},
-    "pysmpi.runtime.reports.result": {"html": "only notebooks show results as HTML"},
+    "pysmpi.runtime.reports.result": {
+        "html": "only notebooks show results as HTML",
+        "json": _OUTPUT,
+    },
     "pysmpi.runtime.shadow.estimate": {"statistics": "only with --sample"},
     "pysmpi.runtime.shadow.once": {"hashlib": "only with --once: this loads OpenSSL"},
     "pysmpi.runtime.shadow.teams": {"statistics": "only with --sample"},

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pysmpi.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Reads:
     """Seconds to read a line that a cache holds modified, exclusive or shared."""
 
@@ -14,7 +14,7 @@ class Reads:
     shared: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MultiLine:
     """T_N = o N + q - p / N seconds for a message of N lines (equation 2).
 
@@ -33,7 +33,7 @@ class MultiLine:
         return self.per_line * lines + self.startup - self.saved / lines
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class LineCosts:
     """The costs of reading lines in one node, in seconds.
 

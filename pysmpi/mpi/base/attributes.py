@@ -33,6 +33,7 @@ from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing
 from pysmpi.mpi.internal_errors import touches_program
+from pysmpi.records import record
 
 __all__ = ["_keyval_registry"]
 
@@ -92,7 +93,7 @@ class Launch:
     universe_size: int | None = None
 
 
-@dataclass(slots=True)
+@record
 class LaunchedProgram:
     """The number of the program of a launch that a rank runs."""
 

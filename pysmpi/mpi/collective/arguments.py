@@ -8,7 +8,6 @@ allowed. Each function here implements these rules for one kind of call and retu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from pysmpi.mpi.buffers.spellings import (
     vector_w,
 )
 from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.records import record
 
 
 class RankPosition(NamedTuple):
@@ -225,7 +225,7 @@ def reduce_scatter_counts(
     return numbers
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class WindowTarget:
     """The part of a window that a one-sided call reaches: displacement in displacement units."""
 

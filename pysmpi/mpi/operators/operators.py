@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import constants as c
@@ -22,6 +21,7 @@ from pysmpi.mpi.operators.arithmetic import (
     combine,
     reduce,
 )
+from pysmpi.records import record
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
@@ -35,7 +35,7 @@ _ORDER = ("MAX", "MIN", "SUM", "PROD", "LAND", "BAND", "LOR", "BOR", "LXOR", "BX
           "MAXLOC", "REPLACE", "NO_OP")
 
 
-@dataclass(slots=True)
+@record
 class Created:
     """The operators that a rank has created and not freed."""
 

@@ -11,7 +11,6 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.kernel.requests import AbstractProcess, Context, Receive, Send
@@ -29,6 +28,7 @@ from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
+from pysmpi.records import record
 
 _TOKEN = b"pysmpi join "
 
@@ -209,7 +209,7 @@ def _token(end: socket.socket, meetings: Mapping[object, object]) -> tuple[objec
     return token, True
 
 
-@dataclass(slots=True)
+@record
 class Origin:
     """The origin of a spawned world: its side of the communicator with its parents, and `launcher`.
 
@@ -222,7 +222,7 @@ class Origin:
     nbytes: int = 0
 
 
-@dataclass(slots=True)
+@record
 class Parent:
     """The handle of a rank to its parents' communicator, and whether the rank has freed it."""
 

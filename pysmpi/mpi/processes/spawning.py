@@ -15,7 +15,7 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pysmpi.mpi.base import errhandlers
@@ -31,12 +31,13 @@ from pysmpi.mpi.groups.communicator import Communicator, connect
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, broadcast_result, check_root
+from pysmpi.records import record
 
 COMMAND_BYTES = 256  # data of a launcher besides the words of the command
 _LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator
 
 
-@dataclass
+@record
 class Command:
     """A program to start: its words, its number of processes, and the hints of the caller."""
 

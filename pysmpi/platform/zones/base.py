@@ -11,6 +11,7 @@ from pysmpi.platform.definition import Coordinates
 from pysmpi.platform.numbers import read_counts
 from pysmpi.platform.points import Link, LocalRoute, NetPoint, ZonePoint
 from pysmpi.plugins import Registry
+from pysmpi.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef
@@ -64,7 +65,7 @@ class Shape(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Counts:
     """The base of shapes whose fields are whole numbers, such as "4,2" in SimGrid's parameters."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -106,6 +105,8 @@ def program_of(
 
 def on_path(command: str) -> str | None:
     """The file of a command in PATH, such as `pytest`; UsageError if it is no Python program."""
+    import shutil
+
     path = shutil.which(command)
     if path is None:
         return None

@@ -177,6 +177,17 @@ class StdinProgram(_MainProgram):
         self._show_source(source)
 
 
+def _may_be_archive(path: str) -> bool:
+    """Whether the end of a file may be that of an archive; `zipfile` takes long to import."""
+    try:
+        with open(path, "rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - 22 - 65_535))  # the end of an archive and its comment
+            return b"PK\5\6" in stream.read()
+    except OSError:
+        return True
+
+
 class ScriptProgram(_MainProgram):
     """A file of Python source or byte code, or a directory or zip file with a `__main__`."""
 
@@ -194,9 +205,11 @@ class ScriptProgram(_MainProgram):
             self.path_entry = os.path.dirname(os.path.realpath(self.path))
 
     def _is_archive(self) -> bool:
+        if not (os.path.isfile(self.path) and _may_be_archive(self.path)):
+            return False
         import zipfile
 
-        return os.path.isfile(self.path) and zipfile.is_zipfile(self.path)
+        return zipfile.is_zipfile(self.path)
 
     def prepare(self) -> None:
         if self.archive:

@@ -9,14 +9,12 @@ and `threading.setprofile`, as threads do, so a tool that was started before the
 from __future__ import annotations
 
 import builtins
-import cmd
 import contextlib
 import ctypes
 import faulthandler
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -26,12 +24,13 @@ from greenlet import getcurrent
 from pysmpi.frames import suspended_stack
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.records import record
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 
 
-@dataclass(slots=True)
+@record
 class _Faults:
     """Whether a rank has switched the handler of crashes on."""
 
@@ -136,6 +135,7 @@ def patch_pdb(patches: Patches, module: ModuleType) -> None:
             self.skip = {*(self.skip or ()), "pysmpi.*"}
 
     patches.set(kind, "__init__", like(real_init, __init__))
+    cmd: Any = module.cmd
     real_loop = cmd.Cmd.cmdloop
     prompting: dict[greenlet.greenlet, list[Any]] = {}  # the open prompts of each thread
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pysmpi import diagnostics, text
@@ -17,6 +17,7 @@ from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.records import record
 from pysmpi.runtime.reports.causes import Causes
 from pysmpi.runtime.reports.waiting import Piece, Wait, WaitFinder
 
@@ -48,7 +49,7 @@ class DeadlockError(PysmpiError, MPIException):
         return RuntimeError, (str(self),)
 
 
-@dataclass
+@record
 class WaitingGroup:
     """Ranks that wait in the same call at the same line. `odd` marks the odd one out."""
 
@@ -60,7 +61,7 @@ class WaitingGroup:
     verb: str = ""  # instead of "wait in"
 
 
-@dataclass
+@record
 class DeadlockReport:
     """A deadlock: its date (s), the groups of waiting ranks, and the parts of the report.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pysmpi import text
 from pysmpi.diagnostics import Diagnostic
 from pysmpi.frames import CallSite, shorten
+from pysmpi.records import record
 
 
-@dataclass
+@record
 class Place:
     """A line of the program that takes part in a problem: the ranks, and the call there.
 
@@ -31,7 +32,7 @@ class Place:
         return "" if self.site is None else f"{shorten(self.site.file)}:{self.site.line}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OtherMatch:
     """A receive from any source, and the source whose message it could take instead.
 
@@ -46,7 +47,7 @@ class OtherMatch:
     other: int
 
 
-@dataclass
+@record
 class Finding:
     """A problem of a program.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -192,6 +191,8 @@ def plain(options: Mapping[str, Any]) -> dict[str, object]:
 
 def write_report(figures: Mapping[str, object], path: str) -> None:
     """Write a report as JSON; `-` is the standard output."""
+    import json
+
     text = json.dumps(figures, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)

@@ -7,7 +7,7 @@ requests and the communicators when it is needed, which may take time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
@@ -23,6 +23,7 @@ from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.groups.communicator import Communicator, PredefinedCommunicator
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.rma.locks import LockClaim
+from pysmpi.records import record
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -33,7 +34,7 @@ _SENDS = frozenset("Send Ssend Rsend Bsend send ssend bsend".split())
 _RECEIVES = frozenset("Recv recv Probe probe Mprobe mprobe".split())
 
 
-@dataclass
+@record
 class Piece:
     """One operation that a rank waits for, such as `Irecv(source=0, tag=7)`.
 
@@ -52,7 +53,7 @@ class Piece:
     prepared: CallSite | None = None  # where it was made, if it is persistent
 
 
-@dataclass
+@record
 class Collective:
     """The collective call that a rank is in: the `number`-th of its communicator.
 
@@ -65,7 +66,7 @@ class Collective:
     peers: frozenset[int]
 
 
-@dataclass
+@record
 class Wait:
     """One thread of a rank that waits.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from random import Random
+
+from pysmpi.records import record
 
 ITERS = 30
 PRECISION = 0.01
@@ -12,7 +13,7 @@ FEWEST = 3  # measures that are needed for a spread
 KEPT = 1024  # measures to draw from
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StoppingRule:
     """The rule that ends the measurement.
 

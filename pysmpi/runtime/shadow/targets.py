@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.records import record
 from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
@@ -18,7 +19,7 @@ CHARGES = ("mean", "median", "draw")
 OUTPUTS = ("keep", "scale", "leave")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """A sampled function.
 
@@ -43,7 +44,7 @@ class Target:
         return f"{self.module}:{self.path}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OnceTarget:
     """A function with the same result on every rank.
 

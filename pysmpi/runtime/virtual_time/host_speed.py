@@ -12,11 +12,8 @@ speed measures a few blocks again; a faster result replaces the one in the file.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from platform import machine as _architecture
 from time import sleep as _sleep
@@ -24,6 +21,7 @@ from time import thread_time_ns
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.config import speed as parse_choice
+from pysmpi.records import record
 
 # The real functions: in a run, `os.uname` and `time.sleep` are those of the simulated host.
 _uname = os.uname if hasattr(os, "uname") else None
@@ -43,7 +41,7 @@ _known: float | None = None
 _checked: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Measurement:
     """Speeds (flop/s) of blocks: the fastest, which is the computer's, the median, the slowest."""
 
@@ -156,6 +154,8 @@ def _given(choice: str | float) -> float:
 
 
 def _read_cache() -> float | None:
+    import json
+
     try:
         speeds = json.loads(cache_file().read_text())
         speed = speeds.get(_machine())
@@ -167,6 +167,9 @@ def _read_cache() -> float | None:
 
 def _write_cache(speed: float) -> None:
     """Keep the speed, if the cache can be written."""
+    import json
+    import tempfile
+
     file = cache_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
