@@ -1,4 +1,4 @@
-"""Messages in the memory of a program, and the short way to contiguous ones.
+"""Messages in the memory of a program, and the short way to those of one contiguous array.
 
 This module is compiled: every message of a buffer call passes through it.
 """
@@ -95,7 +95,7 @@ def copy_message(source: MessageRegion, target: MessageRegion) -> int:
 
 
 def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
-    """The message of a contiguous array of a predefined datatype; None for all other arguments."""
+    """The message in a contiguous array, alone or with a datatype; None for all other arguments."""
     try:
         if isinstance(spec, (list, tuple)):
             return _typed(spec, writable)
@@ -131,19 +131,50 @@ def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegi
 
 
 def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
-    """The message of `[array, datatype]`, if the datatype is predefined."""
-    if len(spec) != 2:
+    """The message of `[array, datatype]` or `[array, count, datatype]`.
+
+    None for other arguments, and for messages that are empty or not inside the array.
+    """
+    items = len(spec)
+    if items != 2 and items != 3:
         return None
-    datatype = spec[1]
-    record = getattr(datatype, "_impl", None)
-    unit: int = getattr(record, "unit", 0)
-    if unit == 0:
+    datatype = spec[items - 1]
+    record: Any = getattr(datatype, "_impl", None)
+    layout: Any = getattr(record, "layout", None)
+    if layout is None or not record.committed:
         return None
     view = _memoryview(spec[0])
     if writable and view.readonly:
         return None
     data = view.cast("B")
-    nbytes = len(data)
-    if nbytes % unit != 0:
+    room = len(data)
+    count: int
+    if items == 3:
+        given = spec[1]
+        if type(given) is not int:
+            return None
+        count = given
+    else:
+        extent: int = layout.ub - layout.lb
+        if extent <= 0 or room % extent != 0:
+            return None
+        count = room // extent
+    if count <= 0:
         return None
-    return MessageRegion(datatype, nbytes // unit, nbytes, data)
+    size: int = layout.size
+    nbytes = size * count
+    if nbytes == 0:
+        return None
+    if layout.dense:
+        if nbytes < room:
+            data = data[:nbytes]
+        elif nbytes > room:
+            return None
+        return MessageRegion(datatype, count, nbytes, data)
+    plan = layout.plan(count)
+    if plan.low < 0 or plan.high > room:
+        return None
+    made = MessageRegion(datatype, count, nbytes, None)
+    made.memory = data
+    made.plan = plan
+    return made
