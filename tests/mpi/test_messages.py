@@ -15,6 +15,7 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.buffers import memory as b
 from pysmpi.mpi.buffers import spellings as m
+from pysmpi.mpi.buffers.contiguous import contiguous
 from pysmpi.mpi.datatypes import datatypes as d
 
 DOUBLE, INT = d.DOUBLE, d.INT
@@ -78,6 +79,51 @@ def test_spellings(spell, count, first):
 def test_refusals(spec, error):
     with pytest.raises(error):
         m.send(spec(values()))
+
+
+KINDS = st.sampled_from((
+    lambda: DOUBLE,
+    lambda: INT,
+    lambda: DOUBLE.Create_contiguous(3).Commit(),
+    lambda: DOUBLE.Create_vector(2, 1, 3).Commit(),
+    lambda: DOUBLE.Create_vector(2, 1, -3).Commit(),
+    lambda: DOUBLE.Create_resized(-8, 24).Commit(),
+    lambda: DOUBLE.Create_resized(0, -8).Commit(),
+    lambda: DOUBLE.Create_vector(2, 1, 3),  # not committed
+    lambda: DOUBLE.Create_contiguous(0).Commit(),
+    lambda: DOUBLE.Create_hindexed([1, 2], [16, 0]).Commit(),
+    lambda: d.DATATYPE_NULL,
+    lambda: "d",
+))
+COUNTS = st.one_of(st.none(), st.integers(-1, 12), st.booleans(),
+                   st.tuples(st.integers(0, 5), st.integers(0, 5)))
+
+
+@given(KINDS, COUNTS, st.booleans(), st.integers(0, 12), st.booleans())
+def test_the_short_path_gives_the_message_of_the_general_one(kind, count, whole, size, writable):
+    array = np.arange(float(size))
+    datatype = kind()
+    spec = [array, datatype] if whole else [array, count, datatype]
+    short = contiguous(spec, writable)
+    if short is None:
+        return
+    general = m._parse(spec, writable)
+    assert (short.count, short.nbytes, short.origin) == (
+        general.count, general.nbytes, general.origin)
+    assert short.datatype is general.datatype is datatype
+    assert bytes(short.pack()) == bytes(general.pack())
+    assert (short.data is None) == (general.data is None)
+    array += 1  # both are the memory of the program
+    assert bytes(short.pack()) == bytes(general.pack())
+
+
+@pytest.mark.parametrize("kind", [
+    DOUBLE,
+    DOUBLE.Create_contiguous(2).Commit(),
+    DOUBLE.Create_vector(2, 1, 3).Commit(),
+])
+def test_the_common_spellings_take_the_short_path(kind):
+    assert contiguous([values(), 2, kind], True) is not None
 
 
 def mpi_error(call):
