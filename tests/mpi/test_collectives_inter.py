@@ -19,7 +19,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.datatypes.datatypes import PREDEFINED as TYPES
-from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
 from pysmpi.mpi.operators.operators import PREDEFINED as OPS
 from pysmpi.mpi.processes import environment
 
@@ -35,7 +35,7 @@ def two_groups(rank: Any, low: int) -> tuple[Any, int, int, int]:
     made = SIDES.peek(universe)
     if made is None:
         size = rank.world.size
-        made = Communicator(universe, range(low)), Communicator(universe, range(low, size))
+        made = new_communicator(universe, range(low)), new_communicator(universe, range(low, size))
         connect(*made)
         SIDES.put(universe, made)
     mine = made[0] if rank.pid < low else made[1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
@@ -123,7 +121,7 @@ class PersistentCollective(CollectiveOperation):
     def start(self) -> None:
         """Begin once more."""
         self.starts += 1
-        self.begin(copy.copy(self.template), -(self.identity << 32 | self.starts))
+        self.begin(self.template.again(), -(self.identity << 32 | self.starts))
 
     def release(self) -> None:
         """The rank will not start the call again; the last rank ends its context."""

@@ -3,11 +3,15 @@
 A `Contribution` holds the `Call` from which algorithms build the rank's schedule, and the rank's
 data. Time and data are separate: the kernel executes the schedule. At its end, every rank on which
 this one depends has entered the call, so the contribution copies its data directly from the others.
+
+This module is compiled: every collective call passes through it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from mypy_extensions import mypyc_attr
 
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.requests import Context, KernelRequest
@@ -15,25 +19,23 @@ from pysmpi.mpi.base.constants import ERR_INTERN, ERR_PROC_FAILED, ERR_REVOKED, 
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 
+# In place of the shared state of a call that has ended.
+ENDED: Final = CollectiveState("")
 
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Contribution:
     """One rank's contribution to a collective call, and its results.
 
     `collect` fills the receive buffer after the end of the schedule. `release` saves data that
     others still have to read, because the program may then change its buffer. `values` are the
     contributions of the ranks that have entered; for an intercommunicator, those of the other side.
+    `keeps`: whether the contributions of the others are read after the end of the call, until
+    `forget`.
     """
 
-    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "label", "me",
-                 "number", "other", "request", "values")  # fmt: skip
-
-    # Whether the contributions of the others are read after the end of the call, until `forget`.
-    keeps = False
-
-    shared: CollectiveState
-    other: CollectiveState
-    values: dict[int, Any]
-    number: int
+    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "keeps",
+                 "label", "me", "number", "other", "request", "values")  # fmt: skip
 
     def __init__(self, communicator: Communicator, me: int, call: Call) -> None:
         self.communicator = communicator
@@ -41,7 +43,11 @@ class Contribution:
         self.call = call
         # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
         # 6.12).
-        self.label = call.op
+        self.label: str = call.op
+        self.number = 0
+        self.shared = self.other = ENDED
+        self.values: dict[int, Any] = ENDED.values
+        self.keeps = False
         self.context: Context | None = None
         self.request: KernelRequest | None = None  # of a non-blocking call
         self.collected = False
@@ -50,9 +56,21 @@ class Contribution:
     def begin(self, number: int) -> None:
         """Enter the call of this number."""
         self.number = number
-        shared = self.shared = self.communicator.enter(number, self.label, self.me, self)
-        other = self.other = shared.remote or shared
+        shared = self.communicator.enter(number, self.label, self.me, self)
+        remote = shared.remote
+        other = shared if remote is None else remote
+        self.shared = shared
+        self.other = other
         self.values = other.values
+
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        raise NotImplementedError
+
+    def _as_before(self, made: Contribution) -> Contribution:
+        made.label = self.label
+        made.context = self.context
+        return made
 
     def finish(self) -> int:
         """The schedule has ended: copy the data, and leave. Returns the error class."""
@@ -64,12 +82,13 @@ class Contribution:
             self.release()  # a rank may still have to read this rank's data
         self.communicator.exit(self.number, self.shared)
         if not self.keeps:
-            del self.shared, self.other, self.values
+            self.forget()
         return self.error
 
     def forget(self) -> None:
         """Release the shared state, which refers to the contribution: both are freed at once."""
-        del self.shared, self.other, self.values
+        self.shared = self.other = ENDED
+        self.values = ENDED.values
 
     def interrupted(self, rank: Rank) -> int:
         """The schedule has ended as it should, or because of a revocation or a failure."""
@@ -110,6 +129,10 @@ class WithoutData(Contribution):
     """A collective call without data, such as a barrier."""
 
     __slots__ = ()
+
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        return self._as_before(WithoutData(self.communicator, self.me, self.call))
 
     def begin(self, number: int) -> None:
         """No contribution."""

@@ -4,6 +4,8 @@ Data is copied directly from the sender's buffer to the receiver's buffer if bot
 call at the same time. A rank that leaves before others have its data copies it to the ranks that
 have entered, or saves a copy. A gather of small blocks uses one joined copy, because one large copy
 is cheaper than many small ones.
+
+This module is compiled: every collective call passes through it.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from pysmpi.mpi.groups.communicator import Communicator
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
 _NOTHING: list[object] = []
+_NOT_KEPT: dict[int, object] = {}
 # Replaces the contributions of all ranks if they are folded, so that no rank needs them.
 FOLDED: object = ("folded",)
 
@@ -65,17 +68,23 @@ class Broadcast(Contribution):
         self.message = message
         self.sends = sends
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Broadcast(self.communicator, self.me, self.call, self.message, self.sends)
+        return self._as_before(made)
+
     def collect(self) -> None:
         """Copy the root's message."""
         if self.sends or self.call.root < 0 or self.message.nbytes == 0:
             return
-        origin = self.values.get(self.call.root)
+        origin: Broadcast | None = self.values.get(self.call.root)
         self.error = ERR_INTERN if origin is None else transfer(origin.message, self.message)
 
     def release(self) -> None:
         """Deliver to all, or save a copy for ranks that have not entered."""
         if self.sends and self.message.nbytes:
             if self.complete():
+                contribution: Contribution
                 for contribution in self.values.values():
                     contribution.deliver()
             else:
@@ -95,13 +104,22 @@ class Gather(Contribution):
         self.blocks = blocks  # at the root
         self.delivered = False
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Gather(self.communicator, self.me, self.call, self.message, self.blocks)
+        return self._as_before(made)
+
     def collect(self) -> None:
         """At the root: take the blocks that have not been delivered."""
         blocks = self.blocks
         if blocks is None:
             return
-        contributions = self.values
-        fresh = not any(contribution.delivered for contribution in contributions.values())
+        contributions: dict[int, Gather] = self.values
+        fresh = True
+        for contribution in contributions.values():
+            if contribution.delivered:
+                fresh = False
+                break
         small = self.call.nbytes <= JOINED and not PAYLOAD.active
         if fresh and small and self.complete() and self._join(blocks):
             return
@@ -110,9 +128,11 @@ class Gather(Contribution):
 
     def _join(self, blocks: Blocks) -> bool:
         """Store all blocks in one copy; False if they do not fit this form."""
-        contributions = self.values
-        sent = [contributions[rank].message for rank in range(len(contributions))]
-        sizes = [len(m) if m.__class__ is not MessageRegion else m.nbytes for m in sent]
+        contributions: dict[int, Gather] = self.values
+        sent: list[Any] = [contributions[rank].message for rank in range(len(contributions))]
+        sizes: list[int] = [
+            m.nbytes if isinstance(m, MessageRegion) else len(m) for m in sent
+        ]
         if sizes != blocks.sizes():
             return False
         whole = merged(blocks)
@@ -121,7 +141,7 @@ class Gather(Contribution):
         whole.unpack(b"".join([packed(message) for message in sent]))
         return True
 
-    def take(self, rank: int, contribution: Any) -> None:
+    def take(self, rank: int, contribution: Gather) -> None:
         """At the root: take the block of one rank."""
         blocks, message = self.blocks, contribution.message
         if not contribution.delivered and blocks is not None:
@@ -134,7 +154,7 @@ class Gather(Contribution):
         """Deliver a large block if the root has entered, else save a copy."""
         if self.blocks is not None or self.delivered or self.call.root < 0:
             return
-        root = self.values.get(self.call.root)
+        root: Gather | None = self.values.get(self.call.root)
         if root is not None and self.message.nbytes > JOINED:
             root.take(self.me, self)
         else:
@@ -157,7 +177,12 @@ class Scatter(Contribution):
         super().__init__(communicator, me, call)
         self.blocks = blocks  # at the root
         self.message = message
-        self.kept: dict[int, object] = {}
+        self.kept: dict[int, object] = _NOT_KEPT
+
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Scatter(self.communicator, self.me, self.call, self.blocks, self.message)
+        return self._as_before(made)
 
     def collect(self) -> None:
         """Copy the own block."""
@@ -166,11 +191,12 @@ class Scatter(Contribution):
             return
         if message.nbytes == 0 and self.call.root not in self.values:
             return  # some algorithms send no empty blocks
-        origin = self.source(self.call.root)
+        origin: Scatter | None = self.source(self.call.root)
         if origin is not None:
             kept = origin.kept.get(self.me)
             if kept is None:
                 blocks = origin.blocks
+                assert blocks is not None
                 if copied(blocks.view(self.me), message.data):
                     return
                 kept = blocks.block(self.me)
@@ -182,9 +208,9 @@ class Scatter(Contribution):
         if blocks is None:
             return
         contributions = self.values
-        kept = {}
-        for rank in range(len(blocks)):
-            contribution = contributions.get(rank)
+        kept: dict[int, object] = {}
+        for rank in range(len(blocks.counts)):
+            contribution: Contribution | None = contributions.get(rank)
             if contribution is None:
                 kept[rank] = saved(blocks.block(rank))
             else:
@@ -209,6 +235,11 @@ class Allgather(Contribution):
         self.blocks = blocks
         self.exempt = False
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Allgather(self.communicator, self.me, self.call, self.message, self.blocks)
+        return self._as_before(made)
+
     def collect(self) -> None:
         """Take all blocks."""
         blocks = self.blocks
@@ -218,14 +249,14 @@ class Allgather(Contribution):
             # Ranks without data may not have entered.
             for rank, nbytes in enumerate(blocks.sizes()):
                 if nbytes:
-                    contribution = self.source(rank)
+                    contribution: Allgather | None = self.source(rank)
                     if contribution is not None:
                         error = transfer(contribution.message, blocks.block(rank))
                         self.error = error or self.error
             return
         other = self.other
         if other.result is None or other.result is FOLDED:
-            contributions = self.values
+            contributions: dict[int, Allgather] = self.values
             sent = [packed(contributions[rank].message) for rank in range(len(contributions))]
             sizes = [len(data) for data in sent]
             equal = sizes[0] if sizes.count(sizes[0]) == len(sizes) else -1
@@ -279,6 +310,11 @@ class Alltoall(Contribution):
         self.kept: list[object] | None = None
         self.folded = False  # its contribution
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Alltoall(self.communicator, self.me, self.call, self.outgoing, self.incoming)
+        return self._as_before(made)
+
     def begin(self, number: int) -> None:
         """In place, the contribution would be overwritten: save it."""
         outgoing = self.outgoing
@@ -312,7 +348,7 @@ class Alltoall(Contribution):
             return
         for rank in range(len(incoming)):
             if incoming.counts[rank]:
-                contribution = self.source(rank)
+                contribution: Alltoall | None = self.source(rank)
                 if contribution is not None and not copied(
                     contribution.view_for(me), incoming.view(rank)
                 ):
@@ -367,6 +403,7 @@ class Alltoall(Contribution):
         if self.kept is not None or self.folded:
             return
         contributions = self.values
+        contribution: Alltoall
         if self.complete():
             # No rank needs the contributions after this.
             for contribution in contributions.values():
@@ -376,8 +413,8 @@ class Alltoall(Contribution):
             return
         kept: list[object] = []
         for rank in range(self.communicator.remote.size):
-            contribution = contributions.get(rank)
-            if contribution is not None and contribution.collected:
+            other: Alltoall | None = contributions.get(rank)
+            if other is not None and other.collected:
                 kept.append(b"")
             else:
                 kept.append(saved(self.block_for(rank)))

@@ -100,6 +100,13 @@ class Neighborhood(Contribution):
         self.objects: list[Any] = []
         self.kept: dict[int, object] | None = None
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Neighborhood(
+            self.communicator, self.me, self.call, self.neighbors, self.outgoing, self.incoming
+        )
+        return self._as_before(made)
+
     def outgoing_at(self, position: int) -> object:
         """The data of this rank for the target at a position."""
         if self.kept is not None:

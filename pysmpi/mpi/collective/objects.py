@@ -57,12 +57,11 @@ class Objects(Contribution):
 
     __slots__ = ("data",)
 
-    keeps = True
-
     def __init__(
         self, communicator: Communicator, me: int, op: str, data: object, root: int = 0
     ) -> None:
         super().__init__(communicator, me, call_of(communicator, me, op, 1, SIZE_BYTES, root))
+        self.keeps = True
         self.data = data
 
 

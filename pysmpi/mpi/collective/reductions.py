@@ -2,6 +2,8 @@
 
 Contributions are combined in the order of ranks, once for all ranks. The first rank that is done
 and finds that all have entered combines them, before any rank may change its buffer.
+
+This module is compiled: every reduction passes through it.
 """
 
 from __future__ import annotations
@@ -31,10 +33,14 @@ class Combining(Contribution):
 
     __slots__ = ("operator",)
 
-    operator: Operator
+    def __init__(
+        self, communicator: Communicator, me: int, call: Call, operator: Operator
+    ) -> None:
+        super().__init__(communicator, me, call)
+        self.operator = operator
 
     def finish(self) -> int:
-        error = Contribution.finish(self)
+        error = super().finish()
         meter = self.operator.meter
         if meter is not None and current().timer is not None:
             meter.charge(current().process, reduced(self))
@@ -64,8 +70,7 @@ class Reduction(Combining):
         start: int = 0,
         stop: int | None = None,
     ) -> None:
-        Contribution.__init__(self, communicator, me, call)
-        self.operator = operator
+        super().__init__(communicator, me, call, operator)
         self.message = message
         self.target = target
         self.count = whole.count
@@ -74,6 +79,14 @@ class Reduction(Combining):
         self.stop = whole.nbytes if stop is None else stop
         self.whole = whole
 
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Reduction(
+            self.communicator, self.me, self.call, self.operator, self.message, self.target,
+            self.whole, self.record, self.start, self.stop,
+        )  # fmt: skip
+        return self._as_before(made)
+
     def combined(self, shared: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one group, after an error class.
 
@@ -81,7 +94,7 @@ class Reduction(Combining):
         """
         found: tuple[int, object] | None = shared.result
         if found is None:
-            contributions = shared.values
+            contributions: dict[int, Reduction] = shared.values
             streams = [packed(contributions[rank].message) for rank in range(len(contributions))]
             nbytes = len(streams[0])
             if any(len(stream) != nbytes for stream in streams):
@@ -161,12 +174,20 @@ class Prefix(Combining):
         target: MessageRegion,
         exclusive: bool,
     ) -> None:
-        Contribution.__init__(self, communicator, me, call)
-        self.operator = operator
+        super().__init__(communicator, me, call, operator)
         self.message = message
         self.record: Type = message.datatype._live()
         self.target = target
         self.exclusive = exclusive
+        self.kept: object = None
+
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        made = Prefix(
+            self.communicator, self.me, self.call, self.operator, self.message, self.target,
+            self.exclusive,
+        )  # fmt: skip
+        return self._as_before(made)
 
     def begin(self, number: int) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
@@ -208,7 +229,7 @@ class Prefix(Combining):
         most = max(1, CHUNK // nbytes)
         contributions = shared.values
         while following <= self.me:
-            chunk: list[Any] = []
+            chunk: list[Prefix] = []
             while len(chunk) < most and following + len(chunk) in contributions:
                 chunk.append(contributions[following + len(chunk)])
             if not chunk:

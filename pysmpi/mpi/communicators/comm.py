@@ -33,6 +33,7 @@ from pysmpi.mpi.groups.communicator import (
     PredefinedCommunicator,
     check_intact,
     connect,
+    new_communicator,
     world_communicator,
 )
 from pysmpi.mpi.groups.groups import Group, Members
@@ -88,7 +89,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
     def _communicator(self) -> Communicator:
         """The communicator of the calling rank."""
         impl = self._impl
-        if impl.__class__ is Communicator:
+        if isinstance(impl, Communicator):
             return impl
         if impl is WORLD:
             known: Communicator | None = current().world.communicator
@@ -515,11 +516,11 @@ def side_of(rank: Rank, made: tuple[Communicator, Communicator]) -> Communicator
 
 def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
     """A new communicator of the same processes, with the same topology."""
-    new = Communicator(communicator.universe, communicator.group)
+    new = new_communicator(communicator.universe, communicator.group)
     new.topology = communicator.topology
     if not communicator.inter:
         return new, new
-    other = Communicator(communicator.universe, communicator.remote.group)
+    other = new_communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
     return new, other
 
@@ -531,7 +532,7 @@ def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Co
         pid = communicator.group[rank]
         if pid in made or pid not in members:
             continue
-        new = Communicator(communicator.universe, members)
+        new = new_communicator(communicator.universe, members)
         for member in members:
             made[member] = new
     return made
@@ -550,7 +551,7 @@ def _create_between(
         sides.append((communicator.universe, members))
     if not all(len(members) for _, members in sides):
         return {}
-    one, other = (Communicator(universe, members) for universe, members in sides)
+    one, other = (new_communicator(universe, members) for universe, members in sides)
     connect(one, other)
     made = dict.fromkeys(one.group, one)
     made.update(dict.fromkeys(other.group, other))
@@ -570,7 +571,9 @@ def _split_all(
     near = _by_color(mine)
     if theirs is None:
         whole = {
-            color: Communicator(communicator.universe, [communicator.group[rank] for rank in ranks])
+            color: new_communicator(
+                communicator.universe, [communicator.group[rank] for rank in ranks]
+            )
             for color, ranks in near.items()
         }
         return {color: (new, new) for color, new in whole.items()}
@@ -578,10 +581,10 @@ def _split_all(
     made = {}
     for color in near:
         if color in far:
-            one = Communicator(
+            one = new_communicator(
                 communicator.universe, [communicator.group[rank] for rank in near[color]]
             )
-            other = Communicator(
+            other = new_communicator(
                 communicator.universe, [communicator.remote.group[rank] for rank in far[color]]
             )
             connect(one, other)

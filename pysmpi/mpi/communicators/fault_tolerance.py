@@ -34,7 +34,7 @@ from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.communicators.failures import Agreement
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
-from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
 from pysmpi.mpi.groups.groups import EMPTY, Group, Members
 from pysmpi.mpi.groups.handle_types import CommHandle as Comm
 from pysmpi.mpi.point_to_point.operations import RequestOperation
@@ -210,7 +210,7 @@ def _living(
 ) -> tuple[Communicator, Communicator]:
     """Both sides of a new communicator of the members that live."""
     sides = [
-        Communicator(communicator.universe, [pid for pid in side.group if pid in values])
+        new_communicator(communicator.universe, [pid for pid in side.group if pid in values])
         for side in dict.fromkeys((communicator, communicator.remote))
     ]
     if communicator.inter:
@@ -251,10 +251,10 @@ def shadow(communicator: Communicator) -> Communicator:
 
 def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
     """Both sides of a new communicator of the same processes, without a topology."""
-    new = Communicator(communicator.universe, communicator.group)
+    new = new_communicator(communicator.universe, communicator.group)
     if not communicator.inter:
         return new, new
-    other = Communicator(communicator.universe, communicator.remote.group)
+    other = new_communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
     return new, other
 

@@ -34,7 +34,7 @@ class Intercomm(Comm):
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = super().__new__(cls, comm)
         impl = self._impl
-        if impl is not None and not (impl.__class__ is Communicator and impl.inter):
+        if impl is not None and not (isinstance(impl, Communicator) and impl.inter):
             raise TypeError("expecting an intercommunicator")
         return self
 
@@ -130,4 +130,4 @@ def _members(group: object, argument: str) -> Members:
     return members
 
 
-use_class(lambda impl: impl.__class__ is Communicator and impl.inter, Intercomm)
+use_class(lambda impl: isinstance(impl, Communicator) and impl.inter, Intercomm)

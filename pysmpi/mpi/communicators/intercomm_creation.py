@@ -19,7 +19,13 @@ from pysmpi.mpi.base.handles import type_name
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
-from pysmpi.mpi.groups.communicator import MEETINGS, Communicator, check_intact, connect
+from pysmpi.mpi.groups.communicator import (
+    MEETINGS,
+    Communicator,
+    check_intact,
+    connect,
+    new_communicator,
+)
 from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.groups.handle_types import IntracommHandle as Intracomm
@@ -152,8 +158,8 @@ def _pair(
     communicator: Communicator, mine: Members, theirs: Members
 ) -> tuple[Communicator, Communicator]:
     one, other = (
-        Communicator(communicator.universe, mine),
-        Communicator(communicator.universe, theirs),
+        new_communicator(communicator.universe, mine),
+        new_communicator(communicator.universe, theirs),
     )
     connect(one, other)
     return one, other
@@ -168,7 +174,7 @@ def communicator_of_groups(
     key = (purpose, first, second)
     meeting = meetings.get(key)
     if meeting is None:
-        meeting = meetings[key] = Communicator(rank.universe, [*first, *second])
+        meeting = meetings[key] = new_communicator(rank.universe, [*first, *second])
 
     def make(values: Mapping[int, object]) -> tuple[Communicator, Communicator]:
         # The next call with the same purpose is independent.
@@ -197,4 +203,4 @@ def join(
     if high == remote_high:
         high = near[0] > far[0]
     pids = [*far, *near] if high else [*near, *far]
-    return Communicator(communicator.universe, pids)
+    return new_communicator(communicator.universe, pids)

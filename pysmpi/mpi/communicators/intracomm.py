@@ -16,7 +16,7 @@ from pysmpi.mpi.collective.calls import IntracommCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.intercomm_creation import IntercommCreation
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import MEETINGS, SELF, WORLD, Communicator
+from pysmpi.mpi.groups.communicator import MEETINGS, SELF, WORLD, Communicator, new_communicator
 from pysmpi.mpi.groups.groups import Group, Members
 from pysmpi.mpi.processes.connecting import Connecting
 from pysmpi.mpi.processes.spawning import Spawning
@@ -34,7 +34,7 @@ class Intracomm(
 
     def __new__(cls, comm: Comm | None = None) -> Any:
         self = super().__new__(cls, comm)
-        if self._impl.__class__ is Communicator and self._impl.inter:
+        if isinstance(self._impl, Communicator) and self._impl.inter:
             raise TypeError("expecting an intracommunicator")
         return self
 
@@ -93,13 +93,13 @@ def _gather(rank: Rank, purpose: object, members: Members) -> Communicator | Non
     key = (purpose, members)
     meeting = meetings.get(key)
     if meeting is None:
-        meeting = meetings[key] = Communicator(rank.universe, members)
+        meeting = meetings[key] = new_communicator(rank.universe, members)
 
     def make(values: Mapping[int, object]) -> Communicator:
         # The next call with the same purpose is independent.
         if meetings.get(key) is meeting:
             del meetings[key]
-        return Communicator(rank.universe, members)
+        return new_communicator(rank.universe, members)
 
     new: Communicator | None = agree(rank, meeting, "comm_create_group", None, CONTEXT_BYTES, make)
     return new

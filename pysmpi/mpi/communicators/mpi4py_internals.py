@@ -18,7 +18,7 @@ from pysmpi.mpi.communicators.intercomm import Intercomm
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
 from pysmpi.mpi.groups.locks import at_forget, lock_of, locks_of
 
 __all__ = ["_comm_lock", "_comm_lock_table", "_commctx_intra", "_commctx_inter"]
@@ -80,12 +80,12 @@ def _hidden(comm: Any) -> Hidden:
 
 def _duplicate(communicator: Communicator) -> list[tuple[Communicator, Communicator]]:
     """For each group, its side of the duplicate, and a separate communicator."""
-    new = Communicator(communicator.universe, communicator.group)
+    new = new_communicator(communicator.universe, communicator.group)
     if not communicator.inter:
         return [(new, new)]
-    other = Communicator(communicator.universe, communicator.remote.group)
+    other = new_communicator(communicator.universe, communicator.remote.group)
     connect(new, other)
-    return [(side, Communicator(communicator.universe, side.group)) for side in (new, other)]
+    return [(side, new_communicator(communicator.universe, side.group)) for side in (new, other)]
 
 
 def _comm_lock(comm: Comm, key: Hashable | None = None) -> object:

@@ -21,7 +21,7 @@ from pysmpi.mpi.files.pointers import FileSide, OpenFile
 from pysmpi.mpi.files.representations import Register_datarep
 from pysmpi.mpi.files.storage import FileError, Storage, check_amode, delete, real_path
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.communicator import new_communicator
 from pysmpi.mpi.groups.groups import Group, Members
 
 if TYPE_CHECKING:
@@ -484,7 +484,7 @@ def _opened(
         if any(value[1] != amode for value in values.values()):
             raise FileError(c.ERR_NOT_SAME, "the processes differ in amode")
         storage = Storage(path, amode, permissions)
-        file = OpenFile(Communicator(universe, members), storage, amode)
+        file = OpenFile(new_communicator(universe, members), storage, amode)
         if amode & c.MODE_APPEND:
             file.pointer = storage.size()
     except FileError as error:

@@ -4,12 +4,16 @@ A `Communicator` is one communicator: its members, the two contexts of its messa
 and collective), and the states of its collective calls. Handles of all ranks point to the same
 `Communicator`. That of an intercommunicator is one side of it, `remote` the other; for an
 intracommunicator, `remote` is the object itself.
+
+This module is compiled: every message and every collective call passes through it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
+
+from mypy_extensions import mypyc_attr
 
 from pysmpi import text
 from pysmpi.kernel.requests import AbstractProcess, Context
@@ -40,8 +44,9 @@ class CollectiveState:
         self.remote: CollectiveState | None = None  # of the other side of an intercommunicator
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Communicator(Owner):
-    """The shared state of the ranks of a communicator.
+    """The shared state of the ranks of a communicator; `new_communicator` makes it.
 
     `group` holds the pids of the members by rank.
     """
@@ -61,7 +66,6 @@ class Communicator(Owner):
         "leaders",
         "first",
         "revoked",
-        "__weakref__",
     )
 
     def __init__(self, universe: Universe, pids: Sequence[int]) -> None:
@@ -130,6 +134,20 @@ class Communicator(Owner):
             self.collective_states.pop((number, shared.operation), None)
 
 
+_WITH_WEAK_REFERENCES: Final[Any] = type(
+    "Communicator", (Communicator,), {"__slots__": ("__weakref__",)}
+)
+
+
+def new_communicator(universe: Universe, pids: Sequence[int]) -> Communicator:
+    """A communicator of processes.
+
+    Its class is a subclass, because compiled classes have no weak references.
+    """
+    made: Communicator = _WITH_WEAK_REFERENCES(universe, pids)
+    return made
+
+
 class PrivateContext:
     """The context of one persistent call, and the number of ranks that hold it."""
 
@@ -178,7 +196,7 @@ def world_communicator(world: World) -> Communicator:
     """The communicator of `COMM_WORLD`."""
     communicator: Communicator | None = world.communicator
     if communicator is None:
-        communicator = world.communicator = Communicator(
+        communicator = world.communicator = new_communicator(
             world.universe, range(world.first, world.first + world.size)
         )
     return communicator
@@ -188,12 +206,13 @@ def self_communicator(rank: Rank) -> Communicator:
     """The communicator of `COMM_SELF`."""
     communicator: Communicator | None = rank.self_communicator
     if communicator is None:
-        communicator = rank.self_communicator = Communicator(
+        communicator = rank.self_communicator = new_communicator(
             rank.universe, range(rank.pid, rank.pid + 1)
         )
     return communicator
 
 
+@mypyc_attr(native_class=False)
 class PredefinedCommunicator:
     """The object of a predefined communicator: its communicator depends on the rank."""
 

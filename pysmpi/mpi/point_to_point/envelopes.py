@@ -38,7 +38,6 @@ from pysmpi.mpi.groups.communicator import WORLD, Communicator, check_revoked
 
 # Constants of the compiled module, which are read without a look into a dictionary.
 _WORLD: Final[Any] = WORLD
-_Communicator: Final[Any] = Communicator
 _PAYLOAD: Final[Any] = PAYLOAD
 
 TAG_UB: Final = 0x7FFFFFFF
@@ -242,7 +241,7 @@ def communicator_of(comm: Any, rank: Rank) -> Communicator:
     found: Any = None
     if impl is _WORLD:
         found = rank.world.communicator
-    elif type(impl) is _Communicator:
+    elif isinstance(impl, Communicator):
         found = impl
     if found is None:
         found = comm._communicator()

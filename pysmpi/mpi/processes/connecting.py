@@ -23,7 +23,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import HEAD_BYTES, PROCESS_BYTES, Half, broadcast
 from pysmpi.mpi.groups.agreement import tag_of
-from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
 from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
@@ -153,8 +153,8 @@ def _talk(me: Caller) -> Communicator:
         receive.payload = ObjectBuffer()
         me.rank.process.exchange([send, receive], [send, receive])
     if me.half.side is None:
-        me.half.side = Communicator(universe, me.half.members)
-        partner.half.side = Communicator(universe, partner.half.members)
+        me.half.side = new_communicator(universe, me.half.members)
+        partner.half.side = new_communicator(universe, partner.half.members)
         connect(me.half.side, partner.half.side)
     side: Communicator = me.half.side
     return side

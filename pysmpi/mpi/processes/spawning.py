@@ -27,7 +27,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import is_integral
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intercomm_creation import broadcast
-from pysmpi.mpi.groups.communicator import Communicator, connect
+from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, broadcast_result, check_root
@@ -157,14 +157,14 @@ def _started(rank: Rank, communicator: Communicator, commands: list[Command]) ->
         return ERR_SPAWN, str(error)
     children = range(world.first, world.first + world.size)
     ours, theirs = (
-        Communicator(rank.universe, communicator.group),
-        Communicator(rank.universe, children),
+        new_communicator(rank.universe, communicator.group),
+        new_communicator(rank.universe, children),
     )
     connect(ours, theirs)
     origin = ORIGIN.of(world)
     origin.parent = theirs
     # The launcher's own communicator: the root, then all started processes.
-    launcher = Communicator(rank.universe, [rank.pid, *children])
+    launcher = new_communicator(rank.universe, [rank.pid, *children])
     nbytes = COMMAND_BYTES + sum(command.nbytes for command in commands)
     origin.launcher, origin.nbytes = launcher, nbytes
     broadcast(rank, launcher, 0, 0, nbytes, _LAUNCH)

@@ -44,7 +44,7 @@ from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.communicator import Communicator, new_communicator
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.rma.calls import OneSided
 from pysmpi.mpi.rma.epochs import Synchronization
@@ -436,7 +436,8 @@ def _hint(side: WindowSide, info: Info) -> None:
 def _join(communicator: Communicator, values: dict[int, tuple[WindowSide, int]]) -> Window:
     """Make one window of the sides that the processes of a communicator contribute."""
     sides = [values[me][0] for me in range(communicator.size)]
-    window = Window(Communicator(communicator.universe, communicator.group), values[0][1], sides)
+    among = new_communicator(communicator.universe, communicator.group)
+    window = Window(among, values[0][1], sides)
     if window.flavor == WIN_FLAVOR_SHARED:
         _share(sides)
     for me, side in enumerate(sides):

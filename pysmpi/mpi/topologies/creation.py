@@ -25,7 +25,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.agreement import agree, tag_of
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.communicator import Communicator, new_communicator
 from pysmpi.mpi.groups.handle_types import CartcommHandle as Cartcomm
 from pysmpi.mpi.groups.handle_types import DistgraphcommHandle as Distgraphcomm
 from pysmpi.mpi.groups.handle_types import GraphcommHandle as Graphcomm
@@ -261,7 +261,7 @@ def _equip(communicator: Communicator, topology: Any, reorder: bool) -> Communic
         members = communicator.group
     else:
         members = communicator.group.take(range(topology.size))
-    new = Communicator(communicator.universe, members)
+    new = new_communicator(communicator.universe, members)
     new.topology = topology
     return new
 

@@ -24,7 +24,7 @@ from pysmpi.mpi.collective.neighborhood import NeighborhoodCollectives
 from pysmpi.mpi.communicators.comm import CONTEXT_BYTES, Comm, use_class
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.groups.agreement import agree
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.groups.communicator import Communicator, new_communicator
 from pysmpi.mpi.topologies.creation import CLASSES, integers
 from pysmpi.mpi.topologies.graphs import DistGraph, Graph, Grid, balanced
 
@@ -200,7 +200,7 @@ def _slices(
     lower = grid.keep(remain)
     made = {}
     for where, pids in members.items():
-        new = made[where] = Communicator(communicator.universe, pids)
+        new = made[where] = new_communicator(communicator.universe, pids)
         new.topology = lower
     return made
 
@@ -351,7 +351,7 @@ for _kind, _class in ((CART, Cartcomm), (GRAPH, Graphcomm), (DIST_GRAPH, Distgra
     CLASSES[_kind] = _class
     use_class(
         lambda impl, kind=_kind: (
-            impl.__class__ is Communicator
+            isinstance(impl, Communicator)
             and impl.topology is not None
             and impl.topology.kind == kind
         ),
