@@ -32,9 +32,14 @@ ROOMS = [
     "pysmpi/mpi/collective/moving.py",
     "pysmpi/mpi/collective/reductions.py",
     "pysmpi/replay/executor.py",
+    "pysmpi/trace/call_arguments.py",
     "pysmpi/trace/call_recorder.py",
+    "pysmpi/trace/collective_calls.py",
     "pysmpi/trace/event_recorder.py",
     "pysmpi/trace/json_text.py",
+    "pysmpi/trace/recorded_world.py",
+    "pysmpi/trace/started_requests.py",
+    "pysmpi/trace/thread_notes.py",
     *(
         f"pysmpi/memory/transfer/{name}.py"
         for name in (

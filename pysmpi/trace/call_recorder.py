@@ -10,98 +10,42 @@ from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
-from pysmpi.collectives import registry
-from pysmpi.collectives.call import Call, arguments_of
-from pysmpi.collectives.running import find_live
-from pysmpi.errors import UsageError
+from pysmpi.collectives.call import arguments_of
 from pysmpi.frames import shorten
-from pysmpi.kernel.matching import is_wild
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.base.ranks import Fiber
-from pysmpi.mpi.calls import MpiCall, Role
-from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.trace.call_arguments import ArgumentForm
+from pysmpi.trace.collective_calls import CollectiveCalls
 from pysmpi.trace.events import (
     BACKGROUND,
     COLLECTIVE,
     COMPUTE,
-    JOIN,
     LATE,
     MAIN,
     PASS,
     POST,
     PROBE,
-    RECEIVE,
-    SEND,
     STEPS,
     THREAD,
-    TRANSFER,
     WAIT,
     Format,
-    Operation,
-    RankPlace,
     TracedCall,
-    TracedCommunicator,
-    TracedMatch,
 )
+from pysmpi.trace.recorded_world import RecordedWorld
+from pysmpi.trace.started_requests import UNLIMITED, StartedRequests
+from pysmpi.trace.thread_notes import ThreadNotes
 
 if TYPE_CHECKING:
     from pysmpi.mpi.base.ranks import Rank
     from pysmpi.mpi.collective.contribution import Contribution
     from pysmpi.runtime.simulation import Simulation
 
-UNLIMITED = 1 << 62  # bytes of the buffer of a receive of any size
-
 # Times that differ by less than this (s) are equal, because dates are sums of floats.
 _NOTHING = 1e-13
-
-
-class _Thread:
-    """The recorder's notes on a thread of a rank.
-
-    `last` is the date up to which its time is accounted for. `starts` and `waits` are the requests
-    of the program that its process executes. `awaited` are the requests that the current call may
-    complete: for each the messages it consists of, its number and its handle.
-    """
-
-    def __init__(self, rank: int, number: int) -> None:
-        self.rank: int = rank
-        self.number: int = number
-        self.last: float = 0.0
-        self.call: TracedCall | None = None
-        self.outer: list[TracedCall] = []
-        self.starts: list[Any] = []
-        self.waits: list[Any] = []
-        self.all: bool = True
-        self.begun: float = 0.0
-        self.debt: float = 0.0
-        self.entered: tuple[Any, ...] | None = None  # a collective operation, before its schedule
-        self.awaited: list[tuple[Any, list[Any], int, Any]] = []
-        # The receives of a schedule, if it does not say how large their messages are.
-        self.received: list[Receive] | None = None
-        self.posts: int = 0  # the collective call whose messages it posts
-        # Requests that were posted in its name while it did something else: by others, if they are
-        # `foreign`. And requests that it has posted in the names of others.
-        self.late: list[Any] = []
-        self.foreign: set[KernelRequest] = set()
-        self.favours: list[KernelRequest] = []
-
-
-class _Form:
-    """The arguments of a procedure: the names of ranks, and whether some are requests."""
-
-    def __init__(self, procedure: Any) -> None:
-        roles = procedure.roles
-        self.name: str = procedure.name
-        self.parameters: tuple[str, ...] = procedure.parameters
-        self.peers: list[tuple[int, str]] = [
-            (i, name)
-            for i, name in enumerate(self.parameters)
-            if roles[name] in (Role.PEER, Role.ROOT)
-        ]
-        self.requests: bool = Role.REQUEST in roles.values()
 
 
 class CallRecorder:
@@ -116,33 +60,24 @@ class CallRecorder:
         self.format: Any = format
         self.simulation: Any = simulation
         self._places: dict[Any, str] = {}  # lines of the program, as the format calls them
-        self._forms: dict[Any, _Form] = {}  # of procedures
-        self._threads: dict[Process, _Thread] = {}
+        self._forms: dict[Any, ArgumentForm] = {}  # of procedures
+        self._threads: dict[Process, ThreadNotes] = {}
         self._counts: dict[int, int] = {}  # threads of each rank
         self._calls: int = 0
         self._owed: dict[KernelRequest, list[int]] = {}  # bytes, until it is complete
         self._counting: dict[KernelRequest, TracedCall | KernelRequest] = {}  # of posted receives
-        # Parts of joint requests that are not started: the number of the first part, if it is, and
-        # the number of those that are still to start.
-        self._joint: dict[KernelRequest, list[int]] = {}
         self._senders: dict[KernelRequest, int] = {}  # that are no members of their contexts
-        self._wild: set[KernelRequest] = set()  # receives with wildcards that have no message yet
-        self._known: int = 0  # ranks that the format has heard of
-        self._contexts: dict[int, int] = {}  # communicators by context
-        self._collectives: dict[tuple[int, str, int], list[int]] = {}
+        self._world: RecordedWorld = RecordedWorld(format, simulation)
+        self._requests: StartedRequests = StartedRequests(format, self._world)
+        self._collectives: CollectiveCalls = CollectiveCalls()
         self._entered: int = 0  # the collective call that was entered last
         self._background: dict[KernelRequest, tuple[int, int]] = {}  # collective call, MPI call
         self._contributions: dict[Any, tuple[KernelRequest, int]] = {}  # by Contribution
-        self._algorithms: dict[tuple[Any, ...], str] = {}
-        self._live: dict[str, bool] = {}
-        # The events that the format uses.
-        self._communicator: Any = getattr(format, "communicator", None)
         self._between: Any = getattr(format, "between", None)
-        self._match: Any = getattr(format, "match", None)
 
     def finish(self) -> None:
         """The simulation is over: pass on its last times."""
-        self.meet_ranks()
+        self._world.meet_ranks()
         self._last_times(self.simulation)
 
     def _last_times(self, simulation: Simulation) -> None:
@@ -166,47 +101,15 @@ class CallRecorder:
                 record.start = record.end = outcome.date
                 self._between(record)
 
-    def meet_ranks(self) -> None:
-        """Tell the format of ranks that are new."""
-        ranks = self.simulation.universe.ranks
-        if len(ranks) > self._known:
-            new = ranks[self._known :]
-            self._known = len(ranks)
-            self.format.begin(
-                [
-                    RankPlace(rank.pid, rank.host_name(), rank.core_number, rank.process.core.speed)
-                    for rank in new
-                ]
-            )
-
-    def _thread(self, process: Process) -> _Thread:
+    def _thread(self, process: Process) -> ThreadNotes:
         """The notes on the thread of a process: 0 for the main one, others as they appear."""
         thread = self._threads.get(process)
         if thread is None:
             number = 0
             if process is not self.simulation.universe.processes[process.pid]:
                 number = self._counts[process.pid] = self._counts.get(process.pid, 0) + 1
-            thread = self._threads[process] = _Thread(process.pid, number)
+            thread = self._threads[process] = ThreadNotes(process.pid, number)
         return thread
-
-    def communicator(self, context: Context) -> int:
-        """The communicator of a context; the format has heard of it."""
-        known = self._contexts.get(context.number)
-        if known is None:
-            if len(self.simulation.universe.ranks) > self._known:
-                self.meet_ranks()
-            communicator = self.simulation.universe.communicators.get(context.number)
-            number = context.number if communicator is None else communicator.p2p.number
-            known = self._contexts[context.number] = number
-            if self._communicator is not None:
-                name = _name_of(communicator, context)
-                members = tuple([member.pid for member in context.members])
-                peer = context.peer
-                sources = () if peer is None else tuple([member.pid for member in peer.members])
-                self._communicator(
-                    TracedCommunicator(context.number, number, name, members, sources)
-                )
-        return known
 
     # Events of the boundary of calls.
 
@@ -221,7 +124,7 @@ class CallRecorder:
         procedure = call.procedure
         form = self._forms.get(procedure)
         if form is None:
-            form = self._forms[procedure] = _Form(procedure)
+            form = self._forms[procedure] = ArgumentForm(procedure)
         process: Process = rank.process
         thread = self._thread(process)
         now = process.engine.now
@@ -233,15 +136,13 @@ class CallRecorder:
         record.start = now + process.debt
         values: tuple[Any, ...] = call.values
         if form.peers:
-            record.peers = tuple(
-                [(name, values[i]) for i, name in form.peers if type(values[i]) is int]
-            )
-        for i, value in enumerate(values):
+            record.peers = form.ranks(values)
+        for value in values:
             if value.__class__ is list or value.__class__ is tuple:
-                for part in value:
-                    if isinstance(part, Datatype):
-                        known = record.details.setdefault("datatypes", {})
-                        known[form.parameters[i]] = _description(part)
+                datatypes = form.datatypes(values)
+                if datatypes:
+                    record.details["datatypes"] = datatypes
+                break
         outer = thread.call
         if outer is not None:
             if outer.name:
@@ -255,12 +156,12 @@ class CallRecorder:
             if handles:
                 thread.awaited = handles
 
-    def _blank(self, thread: _Thread, now: float) -> None:
+    def _blank(self, thread: ThreadNotes, now: float) -> None:
         """Time has passed between two calls of a thread: a sleep."""
         self._calls += 1
         if self._between is not None:
-            if thread.rank >= self._known:
-                self.meet_ranks()
+            if thread.rank >= self._world.known:
+                self._world.meet_ranks()
             record = TracedCall("", thread.rank, thread.number, "")
             record.number = self._calls
             record.start, record.end = thread.last, now
@@ -303,11 +204,11 @@ class CallRecorder:
         if now > thread.last + _NOTHING:
             record.operations.append((PASS, now - thread.last))
             thread.last = now
-        if record.rank >= self._known:
-            self.meet_ranks()
+        if record.rank >= self._world.known:
+            self._world.meet_ranks()
         self.format.call(record)
 
-    def _complete(self, thread: _Thread, record: TracedCall, call: MpiCall) -> None:
+    def _complete(self, thread: ThreadNotes, record: TracedCall, call: MpiCall) -> None:
         """The requests that a call has completed: their bytes, and waits that took no time."""
         awaited, thread.awaited = thread.awaited, []
         waited: set[int] = set()
@@ -364,8 +265,7 @@ class CallRecorder:
         if schedule is not None:
             context = process.context
             assert context is not None
-            communicator = self.communicator(context)
-            record.communicator = record.communicator or communicator
+            self._world.enter(record, context)
             entered = thread.entered
             if entered is not None:
                 thread.entered = None
@@ -397,7 +297,7 @@ class CallRecorder:
         if thread.late or thread.favours:
             self._posted(thread, operations)
         for request in thread.starts:
-            self._start(record, request, operations)
+            self._requests.start(record, request, operations)
         if thread.waits:
             self._waited(thread, process, now, operations)
         thread.starts = thread.waits = []
@@ -407,11 +307,11 @@ class CallRecorder:
             thread.call = None
             record.end = now
             if self._between is not None:
-                if record.rank >= self._known:
-                    self.meet_ranks()
+                if record.rank >= self._world.known:
+                    self._world.meet_ranks()
                 self._between(record)
 
-    def _posted(self, thread: _Thread, operations: list[Any]) -> None:
+    def _posted(self, thread: ThreadNotes, operations: list[Any]) -> None:
         """The requests posted in the name of a thread, and those that it has posted for others."""
         if thread.favours:
             operations += [(POST, request.order) for request in thread.favours]
@@ -423,55 +323,12 @@ class CallRecorder:
             if request in thread.foreign:
                 thread.foreign.discard(request)
                 operations.append((LATE, request.order))
-            self._start(record, request, operations)
+            self._requests.start(record, request, operations)
             if isinstance(request, Send):
                 record.sent += request.nbytes
 
-    def _start(
-        self, record: TracedCall, request: KernelRequest, operations: list[Operation]
-    ) -> None:
-        """Add the operations that start a request."""
-        operations.append(self._started(record, request))
-        joint = self._joint.pop(request, None) if self._joint else None
-        if joint is not None:
-            first = joint[0] or request.order
-            joint[0] = first
-            joint[1] -= 1
-            operations.append((JOIN, request.order, first, joint[1]))
-
-    def _started(self, record: TracedCall, request: Any) -> tuple[Any, ...]:
-        """The operation that starts a request."""
-        context: Context = request.context
-        self._use(record, context)
-        if isinstance(request, Transfer):
-            return (TRANSFER, request.order, context.number, request.source, request.destination,
-                    request.nbytes)  # fmt: skip
-        if isinstance(request, Send):
-            return (SEND, request.order, context.number, request.source, request.destination,
-                    request.tag, request.nbytes, request.mode, request.immediate)  # fmt: skip
-        receive: Receive = request
-        operation: tuple[Any, ...] = (
-            RECEIVE, receive.order, context.number, receive.source, receive.destination,
-            receive.tag, receive.nbytes,
-        )  # fmt: skip
-        wild = is_wild(receive)
-        if wild or receive.nbytes >= UNLIMITED:
-            message = receive.message
-            if message is not None:
-                operation += message.source, message.tag, message.nbytes
-            elif wild and self._match is not None:
-                self._wild.add(receive)
-        return operation
-
-    def _use(self, record: TracedCall, context: Context) -> None:
-        number = self._contexts.get(context.number)
-        if number is None:
-            number = self.communicator(context)
-        if not record.communicator:
-            record.communicator = number
-
     def _waited(
-        self, thread: _Thread, process: Process, now: float, operations: list[Any]
+        self, thread: ThreadNotes, process: Process, now: float, operations: list[Any]
     ) -> None:
         """The waits of a program."""
         numbers: list[int] = []
@@ -480,7 +337,7 @@ class CallRecorder:
                 message = request.message
                 if message is not None and message.unexpected:
                     assert thread.call is not None
-                    self._use(thread.call, request.context)
+                    self._world.enter(thread.call, request.context)
                     operations.append(
                         (PROBE, request.context.number, message.source, request.destination,
                          message.tag)
@@ -514,31 +371,22 @@ class CallRecorder:
         thread = self._thread(rank.process)
         record = thread.call
         context = contribution.context or communicator.coll
-        key = context.number, contribution.label, contribution.number
-        known = self._collectives.get(key)
-        if known is None:
-            self._calls += 1
-            known = self._collectives[key] = [
-                self._calls,
-                communicator.size + communicator.remote.size,
-            ]
-            if communicator.remote is communicator:
-                known[1] = communicator.size
-        known[1] -= 1
-        if known[1] == 0:
-            del self._collectives[key]
-        number = self._entered = known[0]
+        number = self._collectives.number(contribution, context.number, self._calls + 1)
+        self._calls = max(self._calls, number)
+        self._entered = number
         if communicator.remote is not communicator:
             return  # recorded by its steps
-        if self._decides(call):
+        if self._collectives.decides(call):
             return
         arguments = arguments_of(call)
         background = contribution.request is not None
-        number_of = self.communicator(context)
+        number_of = self._world.communicator(context)
         if record is None:
             return
         record.communicator = record.communicator or number_of
-        record.algorithm = self._algorithm(call, context)
+        record.algorithm = self._collectives.algorithm(
+            call, context, self.simulation.universe.selection
+        )
         if not background:
             if communicator.size > 1 or call.op.startswith("neighbor"):
                 thread.entered = number, arguments
@@ -576,44 +424,11 @@ class CallRecorder:
         if thread is not None and thread.call is not None:
             thread.call.details.setdefault(name, []).append(value)
 
-    def _decides(self, call: Call) -> bool:
-        """Whether the algorithm of a call decides while it runs."""
-        some = self._live.get(call.op)
-        if some is None:
-            some = self._live[call.op] = registry.has_live(call.op)
-        if not some:
-            return False
-        return find_live(call) is not None
-
-    def _selection(self) -> Any:
-        return self.simulation.universe.selection
-
-    def _algorithm(self, call: Call, context: Context) -> str:
-        """The name of the algorithm of a call."""
-        selection = self._selection()
-        key = (context.number, call.op, call.root, call.count, call.type_size, call.commutative,
-               call.in_place, call.nonblocking, call.send_counts, call.recv_counts)  # fmt: skip
-        name = self._algorithms.get(key)
-        if name is None:
-            if selection is None or selection.automatic:
-                name = ""
-            else:
-                try:
-                    name = selection.choose(call)
-                except UsageError:
-                    name = ""
-            if len(self._algorithms) > 10_000:
-                self._algorithms.clear()
-            self._algorithms[key] = name
-        return name
-
     # Events of the kernel about messages.
 
     def requests_joined(self, request: KernelRequest, parts: list[KernelRequest]) -> None:
         """A request consists of parts, which are started one by one."""
-        joint = [0, len(parts)]
-        for part in parts:
-            self._joint[part] = joint
+        self._requests.join(parts)
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A call, or an operation in the background, starts a message."""
@@ -667,22 +482,23 @@ class CallRecorder:
     def request_completed(self, request: KernelRequest, now: float) -> None:
         """A send or receive is complete, perhaps without a message."""
         self._counting.pop(request, None)
-        self._wild.discard(request)
+        self._requests.forget(request)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive has got its message."""
         nbytes = min(send.nbytes, receive.nbytes)
         owner = self._counting.pop(receive, receive)
-        if receive in self._wild:
-            self._wild.discard(receive)
-            assert self._match is not None
-            self._match(TracedMatch(receive.order, send.source, send.tag, send.nbytes))
+        self._requests.match(send, receive)
         if isinstance(owner, TracedCall):
             owner.received += nbytes
         else:
             self._owed.setdefault(owner, [0, 0])[1] += nbytes
 
     # Questions of the recorder of events (`Stage`).
+
+    def communicator(self, context: Context) -> int:
+        """The communicator of a context; the format has heard of it."""
+        return self._world.communicator(context)
 
     def kind_of(self, process: Process) -> int:
         """Whether a process is the main thread of a rank, another, or in the background."""
@@ -716,20 +532,6 @@ class CallRecorder:
         return sender if sender >= 0 else send.context.members[send.source].pid
 
 
-def _description(datatype: Datatype) -> dict[str, Any]:
-    """A datatype: its name, the bytes of its data and of its extent, and its constructor."""
-    record = datatype._impl
-    if record is None:
-        return {}
-    layout = record.layout
-    found = {"name": record.name, "size": layout.size, "extent": layout.ub - layout.lb}
-    if record.types:
-        found["combiner"] = record.combiner
-        found["integers"] = list(record.integers)
-        found["counts"] = list(record.counts)
-    return found
-
-
 def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
     """Give the receives of recorded steps the sizes of the messages that they got."""
     codes, sizes = operation[4], operation[6]
@@ -737,15 +539,3 @@ def _learn_sizes(operation: tuple[Any, ...], receives: list[Receive]) -> None:
     for i, receive in zip(steps, receives):
         if receive.message is not None:
             sizes[i] = receive.message.nbytes
-
-
-def _name_of(communicator: Any, context: Context) -> str:
-    """A name for people of a communicator."""
-    if communicator is None:
-        return f"context {context.number}"
-    first = communicator.universe.ranks[communicator.group[0]].world
-    if first.communicator is communicator:
-        return "COMM_WORLD"
-    if communicator.size == 1 and communicator.remote is communicator:
-        return "COMM_SELF"
-    return f"{communicator.kind} {communicator.p2p.number}"
