@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
@@ -12,6 +12,7 @@ from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Se
 from pysmpi.kernel.schedule import IRECV, ISEND, RECV, SEND, WAITALL, Schedule
 from pysmpi.replay.joints import JointRequests
 from pysmpi.replay.recorded_checks import check_message, check_steps, check_tag
+from pysmpi.replay.recorded_common import RecordedCommon
 from pysmpi.replay.replayed_calls import ReplayedCalls
 from pysmpi.trace.events import (
     COLLECTIVE,
@@ -29,9 +30,6 @@ from pysmpi.trace.events import (
 from pysmpi.trace.events import SEND as SENDS
 from pysmpi.trace.recorded_lines import Wrong
 
-if TYPE_CHECKING:
-    from pysmpi.replay.recorded import RecordedInstance
-
 # Steps of a schedule after which a new one begins.
 ENOUGH = 512
 
@@ -39,11 +37,9 @@ ENOUGH = 512
 class RecordedPlayer:
     """Executes the operations of one thread of a rank."""
 
-    def __init__(
-        self, instance: RecordedInstance, rank: int, thread: int, process: Process
-    ) -> None:
-        self.instance = instance
-        self.trace = instance.trace
+    def __init__(self, common: RecordedCommon, rank: int, thread: int, process: Process) -> None:
+        self.common = common
+        self.trace = common.trace
         self.rank = rank
         self.thread = thread
         self.process = process
@@ -63,9 +59,9 @@ class RecordedPlayer:
         self._slots: dict[int, int] = {}
         self._executed: list[KernelRequest | None] | None = None  # its slots, once it is loaded
         self._calls: ReplayedCalls | None = None  # if the replay is recorded
-        if instance.recorder is not None:
+        if common.recorder is not None:
             self._calls = ReplayedCalls(
-                instance.recorder, process, rank, thread, self.trace.speeds, self.trace.sites
+                common.recorder, process, rank, thread, self.trace.speeds, self.trace.sites
             )
 
     def start(self, seconds: float, skip: float = 0.0) -> None:
@@ -116,10 +112,7 @@ class RecordedPlayer:
 
     def _read(self) -> bool:
         """Load the process with the next operations; False at the end."""
-        schedule = self._schedule = Schedule()
-        self._context = None
-        self._slots = {number: slot for slot, number in enumerate(self._open)}
-        schedule.slots = len(self._open)
+        self._begin_schedule()
         calls = self._calls
         if calls is not None:
             calls.begin()
@@ -135,10 +128,7 @@ class RecordedPlayer:
                 self.line, self._left, record = found
                 self._next = 0
                 if calls is not None and calls.read(record):
-                    if self._left and self._left[0][0] == COMPUTE:
-                        self._compute(self._left[0])
-                        self._next = 1
-                        self._load()
+                    if self._lead():
                         return True
                     calls.begin()
             while self._next < len(self._left):
@@ -156,6 +146,26 @@ class RecordedPlayer:
                 break
         if not len(self._schedule):
             return False
+        self._load()
+        return True
+
+    def _begin_schedule(self) -> None:
+        """An empty schedule, whose first slots are those of open requests."""
+        schedule = self._schedule = Schedule()
+        self._context = None
+        self._slots = {number: slot for slot, number in enumerate(self._open)}
+        schedule.slots = len(self._open)
+
+    def _lead(self) -> bool:
+        """Execute the operations before the begin of a call; True if it has computed before."""
+        left = self._left
+        while self._next < len(left) and left[self._next][0] in (LATE, JOIN):
+            _STEPS[left[self._next][0]](self, left[self._next])
+        self._begin_schedule()
+        if self._next == len(left) or left[self._next][0] != COMPUTE:
+            return False
+        self._compute(left[self._next])
+        self._next += 1
         self._load()
         return True
 
@@ -190,7 +200,7 @@ class RecordedPlayer:
 
     def _fits(self, number: int, place: int) -> Context | None:
         """The context if the schedule may have messages of a rank of it."""
-        context = self.instance.context(number)
+        context = self.common.context(number)
         if self._context is None:
             if not 0 <= place < (1 << 29):
                 raise Wrong(f"expected a rank of a context, got {place!r}")
@@ -234,7 +244,7 @@ class RecordedPlayer:
                 return True
         if len(self._schedule):
             return False
-        fitting = self.instance.context(context)
+        fitting = self.common.context(context)
         check_message(fitting, destination, tag, nbytes)
         send = Send(fitting, source, destination, tag, nbytes, mode)
         send.immediate = bool(immediate)
@@ -263,7 +273,7 @@ class RecordedPlayer:
         if len(self._schedule):
             return False
         _, number, context, source, destination, nbytes = operation
-        fitting = self.instance.context(context)
+        fitting = self.common.context(context)
         check_message(fitting, source, 0, nbytes)
         check_message(fitting, destination, 0, nbytes)
         self._begin(number, Transfer(fitting, source, destination, nbytes, _landed))
@@ -283,7 +293,7 @@ class RecordedPlayer:
         if len(self._schedule):
             return False
         _, number, context, tag, background, arguments = operation
-        kind = self.instance.context(context)
+        kind = self.common.context(context)
         check_tag(tag)
         members = self.trace.members[context]
         if self.rank not in members:
@@ -291,9 +301,9 @@ class RecordedPlayer:
         me = members.index(self.rank)
         if background:
             arguments = {**arguments, "nonblocking": True}
-        schedule = self.instance.schedule(context, number, me, arguments)
+        schedule = self.common.schedule(context, number, me, arguments)
         self._next += 1
-        recorder = self.instance.recorder
+        recorder = self.common.recorder
         entered = 0
         if recorder is not None:
             entered = recorder.collective_number((number,))
@@ -321,7 +331,7 @@ class RecordedPlayer:
         schedule = Schedule()
         schedule.codes, schedule.peers, schedule.sizes = codes, peers, sizes
         schedule.tags, schedule.amounts = tags, amounts
-        fitting = self.instance.context(context)
+        fitting = self.common.context(context)
         check_tag(tag)
         check_steps(schedule, len(fitting.members))
         if type(rank) is not int or not 0 <= rank < len(fitting.members):
@@ -330,8 +340,8 @@ class RecordedPlayer:
             )
         schedule.slots = sum(code in (ISEND, IRECV) for code in codes)
         self._next += 1
-        if self.instance.recorder is not None:
-            self.instance.recorder.posts(self.process, 0)
+        if self.common.recorder is not None:
+            self.common.recorder.posts(self.process, 0)
         self.process.prepare(schedule, fitting, rank, tag)
         return False
 
@@ -357,7 +367,7 @@ class RecordedPlayer:
         kind, number, context, source, destination, tag, nbytes, *_ = self._left[self._next + 1]
         if number != operation[1] or kind not in (SENDS, RECEIVE):
             raise Wrong(f"expected the start of request {operation[1]!r}, got {kind!r}")
-        fitting = self.instance.context(context)
+        fitting = self.common.context(context)
         check_message(fitting, destination, tag, nbytes)
         check_message(fitting.peer or fitting, source, tag, nbytes)
         process = self.process
@@ -370,13 +380,13 @@ class RecordedPlayer:
             request = Receive(fitting, source, destination, tag, nbytes)
         self._next += 2
         self._open[number] = request
-        instance = self.instance
-        if number in instance.posted:
-            instance.posted.discard(number)
+        common = self.common
+        if number in common.posted:
+            common.posted.discard(number)
             process.announce(request)
             request.post(process)
         else:
-            instance.late[number] = request, process
+            common.late[number] = request, process
             if self._calls is not None:
                 self._calls.wait_for_post(number, request)
         return False
@@ -387,9 +397,9 @@ class RecordedPlayer:
             return False
         number = operation[1]
         self._next += 1
-        found = self.instance.late.pop(number, None)
+        found = self.common.late.pop(number, None)
         if found is None:
-            self.instance.posted.add(number)
+            self.common.posted.add(number)
         else:
             request, process = found
             if self._calls is not None:
@@ -406,7 +416,7 @@ class RecordedPlayer:
         self._next += 1
         joint = self._joints.get(first)
         if joint is None:
-            joint = self._joints[first] = JointRequests(self.process, self.instance.recorder)
+            joint = self._joints[first] = JointRequests(self.process, self.common.recorder)
         request = self._open.pop(number, None)
         if request is None:
             raise Wrong(f"found request {number!r}, which is not open")
@@ -422,7 +432,7 @@ class RecordedPlayer:
         if len(self._schedule):
             return False
         _, number, source, destination, tag = operation
-        context = self.instance.context(number)
+        context = self.common.context(number)
         check_message(context.peer or context, source, tag, 0)
         check_message(context, destination, tag, 0)
         self._next += 1

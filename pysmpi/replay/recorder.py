@@ -47,6 +47,7 @@ class ReplayRecorder:
         self._collectives: dict[Process, int] = {}
         self._background: dict[Process, int] = {}
         self._contexts: dict[int, int] = {}  # communicators by context
+        self._internal: set[int] = set()  # contexts whose tags are not the program's
         self._senders: dict[KernelRequest, int] = {}  # that are no members of their contexts
         self._numbers: dict[tuple[object, ...], int] = {}  # of collective calls
         self._asleep: set[Process] = set()
@@ -90,6 +91,8 @@ class ReplayRecorder:
     def describe_context(self, context: Context, communicator: int, name: str) -> None:
         """A context that messages may have, and its communicator."""
         self._contexts[context.number] = communicator
+        if communicator != context.number or name.startswith(("window ", "context ")):
+            self._internal.add(context.number)
         members = tuple(member.pid for member in context.members)
         tell = getattr(self.format, "communicator", None)
         if tell is not None:
@@ -209,6 +212,10 @@ class ReplayRecorder:
     def communicator(self, context: Context) -> int:
         """The number of the communicator of a context."""
         return self._contexts.get(context.number, 0)
+
+    def is_internal(self, context: Context) -> bool:
+        """Whether the tags of messages in a context are not the program's."""
+        return context.number in self._internal
 
     def source(self, send: Send) -> int:
         """The rank of the run that has sent a message; an intercommunicator has two sides."""

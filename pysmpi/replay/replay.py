@@ -20,7 +20,8 @@ from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.replay.executor import Common, TracedProcess
 from pysmpi.replay.player import OPERATIONS, Instance, Player
-from pysmpi.replay.recorded import RecordedInstance, RecordedTrace
+from pysmpi.replay.recorded import RecordedInstance
+from pysmpi.replay.recorded_trace import RecordedTrace
 from pysmpi.replay.sources import Source, sources
 from pysmpi.runtime.collection import rarely
 from pysmpi.trace.events import Format

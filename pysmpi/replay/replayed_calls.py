@@ -17,6 +17,7 @@ from pysmpi.trace.events import (
     SEND,
     TRANSFER,
     WAIT,
+    Operation,
 )
 from pysmpi.trace.recorded_lines import made_call
 
@@ -96,14 +97,14 @@ class ReplayedCalls:
         """This thread posts a request of another one."""
         self._favours[number] = request
 
-    def _translated(self, recorded: list[Any]) -> list[Any]:
+    def _translated(self, recorded: list[Any]) -> list[Operation]:
         """The operations of a call, with the numbers of the replay."""
         recorder = self.recorder
         own = self.process.core.speed
         speed = self.speeds[self.rank] or own
         posted = recorder.started.get(self.process, ())
         started = iter([request for request in posted if request not in self._foreign])
-        found: list[Any] = []
+        found: list[Operation] = []
         operations, self._pending = self._pending + recorded, []
         pending: set[int] = set()  # late requests that are still to be posted
         for one in operations:

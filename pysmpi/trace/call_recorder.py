@@ -500,6 +500,10 @@ class CallRecorder:
         """The communicator of a context; the format has heard of it."""
         return self._world.communicator(context)
 
+    def is_internal(self, context: Context) -> bool:
+        """Whether the tags of messages in a context are not the program's."""
+        return self._world.is_internal(context)
+
     def kind_of(self, process: Process) -> int:
         """Whether a process is the main thread of a rank, another, or in the background."""
         simulation = self.simulation

@@ -86,8 +86,7 @@ class ChromeFormat:
         number, source, destination, tag, nbytes, start, end = transfer[:7]
         process, thread = self.places[source]
         common = f'"name":"message","cat":"message","id":{number}'
-        # The tags of messages of collective calls are not the program's.
-        tagged = "" if transfer.collective else f',"tag":{tag}'
+        tagged = "" if transfer.collective or transfer.internal else f',"tag":{tag}'
         self._event(
             f'{{{common},"ph":"s","pid":{process},"tid":{thread},"ts":{start * 1e6:.4f},'
             f'"args":{{"bytes":{nbytes}{tagged}}}}}'

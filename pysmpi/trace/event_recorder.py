@@ -51,6 +51,9 @@ class Stage(Protocol):
     def communicator(self, context: Context) -> int:
         """The number of the communicator of a context."""
 
+    def is_internal(self, context: Context) -> bool:
+        """Whether the tags of messages in a context, which is known, are not the program's."""
+
     def source(self, send: Send) -> int:
         """The rank of the run that has sent a message."""
 
@@ -215,6 +218,9 @@ class EventRecorder:
         collective = self._collectives.get(send)
         if collective is None:
             collective = 0
+            internal: bool = self.stage.is_internal(send.context)
+            if internal:
+                mode |= events.INTERNAL
         else:
             del self._collectives[send]
         columns = self._messages

@@ -72,7 +72,7 @@ ENTER: Final = 13  # a rank enters a collective operation; a: its number, b: con
 MAIN, THREAD, BACKGROUND = 0, 1, 2
 
 # Modes of messages, which may be combined.
-EAGER, DETACHED, ONE_SIDED = 1, 2, 4
+EAGER, DETACHED, ONE_SIDED, INTERNAL = 1, 2, 4, 8
 
 
 class EventRows(NamedTuple):
@@ -89,7 +89,7 @@ class EventRows(NamedTuple):
 class MessageRows(NamedTuple):
     """Messages that have left: their numbers, ranks of the run, tags, bytes, and so on.
 
-    `route` is the number of a route, `mode` one or more of EAGER, DETACHED and ONE_SIDED,
+    `route` is the number of a route, `mode` a sum of EAGER, DETACHED, ONE_SIDED and INTERNAL,
     `communicator` and `collective` the numbers of a communicator and a collective call, or 0.
     """
 
@@ -179,7 +179,8 @@ class TracedMessage(NamedTuple):
     `number` is the request of its send, `receive` that of its receive (0 for one-sided
     communication). It was sent at `posted` by the call `send_call`, and the receive was posted at
     `ready` by `receive_call`; its bytes flowed from `start` to `end`. `collective` is the
-    collective call that it belongs to, 0 for point-to-point messages.
+    collective call that it belongs to, 0 for point-to-point messages. If it is `internal`, MPI has
+    chosen its tag, as in `Split`.
     """
 
     number: int
@@ -196,6 +197,7 @@ class TracedMessage(NamedTuple):
     receive: int = 0
     communicator: int = 0
     collective: int = 0
+    internal: bool = False
 
 
 class TracedWait(NamedTuple):

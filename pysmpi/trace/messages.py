@@ -105,7 +105,7 @@ class Derivation:
     def _arrive(self, number: int, date: float) -> None:
         assert self._transfer is not None
         row = self._rows.pop(number)
-        _, source, destination, tag, nbytes, _, _, communicator, collective = row
+        _, source, destination, tag, nbytes, _, mode, communicator, collective = row
         begun = self._departed.pop(number, date)
         posted, send_call = self._posted.pop(number, (begun, 0))
         receive = self._receives.pop(number, 0)
@@ -113,7 +113,7 @@ class Derivation:
         self._transfer(
             TracedMessage(
                 number, source, destination, tag, nbytes, begun, date, posted, ready, send_call,
-                receive_call, receive, communicator, collective,
+                receive_call, receive, communicator, collective, bool(mode & events.INTERNAL),
             )  # fmt: skip
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi.kernel.matching import is_wild
-from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
+from pysmpi.kernel.requests import Envelope, KernelRequest, Receive, Send, Transfer
 from pysmpi.trace.events import (
     JOIN,
     RECEIVE,
@@ -60,9 +60,10 @@ class StartedRequests:
             joint[1] -= 1
             operations.append((JOIN, request.order, first, joint[1]))
 
-    def _started(self, record: TracedCall, request: Any) -> tuple[Any, ...]:
+    def _started(self, record: TracedCall, request: KernelRequest) -> Operation:
         """The operation that starts a request."""
-        context: Context = request.context
+        assert isinstance(request, Envelope)
+        context = request.context
         self.world.enter(record, context)
         if isinstance(request, Transfer):
             return (TRANSFER, request.order, context.number, request.source, request.destination,
@@ -70,8 +71,9 @@ class StartedRequests:
         if isinstance(request, Send):
             return (SEND, request.order, context.number, request.source, request.destination,
                     request.tag, request.nbytes, request.mode, request.immediate)  # fmt: skip
-        receive: Receive = request
-        operation: tuple[Any, ...] = (
+        receive = request
+        assert isinstance(receive, Receive)
+        operation: Operation = (
             RECEIVE, receive.order, context.number, receive.source, receive.destination,
             receive.tag, receive.nbytes,
         )  # fmt: skip

@@ -237,7 +237,61 @@ def partitions_of_two_groups():
             request.Wait()
 
 
-@pytest.mark.parametrize("program", [partitions, partitions_of_two_groups])
+def late_partitions(first=1e-3, receives=True):
+    """One side comes while the other, which was there before, computes."""
+    from mpi4py import MPI
+
+    comm, own = MPI.COMM_WORLD, MPI.COMM_SELF
+    data = np.zeros(400_000, np.uint8)
+    small = np.zeros(8)
+    if comm.rank > 1:
+        return
+    late = comm.rank == receives
+    for _ in range(3):
+        if late:
+            time.sleep(first)
+        if comm.rank == 0:
+            request = comm.Psend_init(data, 4, 1, 5)
+        else:
+            request = comm.Precv_init(data, 4, 0, 5)
+        request.Start()
+        for part in range(4):
+            if not late:
+                own.Sendrecv(small, 0, 0, small.copy(), 0, 0)
+            if comm.rank == 0:
+                request.Pready(part)
+        request.Wait()
+
+
+def late_receives():
+    late_partitions(receives=False)
+
+
+def dates(path):
+    """The dates at which messages and receives were posted, left and arrived."""
+    return sorted(
+        (one.source, one.posted, one.ready, one.start, one.end) for one in read_lines(path).messages
+    )
+
+
+@pytest.mark.parametrize("receives", [False, True])
+@pytest.mark.parametrize("first", [1e-3, 2e-2])
+def test_late_messages_on_other_cores(first, receives, tmp_path):
+    """The late side is the early one there, or later still."""
+    path = tmp_path / "run.jsonl"
+    options = {"args": (first, receives), "platform": "graphene"}
+    pysmpi.run(late_partitions, 2, trace=path, compute="1ms", **options)
+    speed = read_lines(path).places[0].speed
+    for factor, compute in ((0.01, "100ms"), (0.1, "10ms"), (10.0, "100us"), (100.0, "10us")):
+        there = pysmpi.run(late_partitions, 2, compute=compute, **options)
+        replay = Replay([(path, 0.0)], core_speed=factor * speed).run()
+        assert replay.messages == there.messages
+        assert replay.seconds == pytest.approx(there.seconds, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "program", [partitions, partitions_of_two_groups, late_partitions, late_receives]
+)
 @pytest.mark.parametrize("compute", ["none", "20us", "1ms"])
 def test_partitioned_messages(program, compute, tmp_path):
     result, replay = recorded(tmp_path, program, 5, platform="graphene", compute=compute)
@@ -248,6 +302,8 @@ def test_partitioned_messages(program, compute, tmp_path):
     again = Recording()
     recording = tmp_path / "again.jsonl"
     Replay([(tmp_path / "run.jsonl", 0.0)]).run(LinesFormat(str(recording)))
+    for was, now in zip(dates(tmp_path / "run.jsonl"), dates(recording), strict=True):
+        assert now == pytest.approx(was, rel=1e-12)
     assert Replay([(recording, 0.0)]).run(again).end_seconds == pytest.approx(ends, rel=1e-12)
 
 

@@ -338,3 +338,27 @@ def test_ranks_that_left_by_sys_exit_are_named_with_their_line():
     assert ["ranks", "1-2", "ended", "by", "sys.exit(4)"] == rows[2][:5]
     assert rows[2][5].endswith(f"test_deadlock_reports.py:{line}")
     assert ["rank", "3", "has", "finished"] in rows
+
+
+def test_partitioned_requests(stuck: Stuck):
+    """Their reports have the ranks of the other group of an intercommunicator."""
+    found = stuck(
+        """
+        side = rank // 2
+        other = comm.Split(side).Create_intercomm(0, comm, 0 if side else 2)
+        if rank == 3:
+            request = other.Precv_init(bytearray(30), 3, 0, 7)
+            request.Start()
+            request.Wait()
+        elif rank == 0:
+            request = other.Psend_init(bytearray(30), 3, 1, 7)
+            request.Start()
+            request.Pready(1)
+            request.Wait()
+        """
+    )
+    text = plain(found)
+    assert "Precv" in text and "(source=0, tag=7, 30 bytes)" in text
+    assert "Psend" in text and "(dest=1, tag=7, 30 bytes)" in text
+    assert "cycle: 0 -> 3 (Wait)   3 -> 0 (Wait)" in text
+    assert "rank 0 would have to send, but is in Wait" in text

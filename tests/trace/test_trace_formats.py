@@ -13,6 +13,10 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.replay import Replay
+from pysmpi.trace.chrome import ChromeFormat
+from pysmpi.trace.conversion import convert
+from pysmpi.trace.lines import read_lines
 from pysmpi.trace.recorder import recorder_for
 
 
@@ -103,8 +107,71 @@ def test_arrows(tmp_path: Path):
     )
     assert neighbours == {(rank, (rank + 1) % 4): 4 for rank in range(4)}
     tags = Counter(start["args"].get("tag") for start in starts.values())
-    assert tags[5] == 12 and tags[0] == 4
-    assert tags[None] == 16  # of collective calls, whose tags are not the program's
+    assert tags == {5: 12, 0: 4, None: result.messages - 16}
+
+
+def internal() -> None:
+    """Messages with tags of MPI's own, and one message of the program."""
+    import numpy
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = numpy.zeros(10)
+    half = comm.Split(comm.rank % 2)
+    window = MPI.Win.Allocate(80, comm=comm)
+    window.Fence()
+    window.Put(data, 0)
+    window.Fence()
+    group = comm.group.Incl([comm.rank ^ 1])
+    window.Post(group)
+    window.Start(group)
+    window.Complete()
+    window.Wait()
+    window.Lock(0)
+    window.Unlock(0)
+    window.Free()
+    other = half.Create_intercomm(0, comm, 1 - comm.rank % 2)
+    if comm.rank == 0:
+        other.Send(data, 1, 77)
+        request = other.Psend_init(data, 2, 1, 88)
+    elif comm.rank == 3:
+        other.Recv(data, 0, 77)
+        request = other.Precv_init(data, 2, 0, 88)
+    if comm.rank in (0, 3):
+        request.Start()
+        if comm.rank == 0:
+            request.Pready_range(0, 1)
+        request.Wait()
+    other.Barrier()
+    persistent = comm.Barrier_init()
+    persistent.Start()
+    persistent.Wait()
+    other.Free()
+    half.Free()
+    comm.Dup()
+
+
+def test_arrows_have_no_internal_tags(tmp_path: Path):
+    """Neither those of a run nor those of its replay."""
+    result = record(tmp_path / "t.jsonl", internal)
+    convert(str(tmp_path / "t.jsonl"), str(tmp_path / "t.json"))
+    Replay([(tmp_path / "t.jsonl", 0.0)]).run(ChromeFormat(str(tmp_path / "replay.json")))
+    for name in ("t.json", "replay.json"):
+        arrows = [event for event in load(tmp_path / name) if event["ph"] == "s"]
+        assert len(arrows) == result.messages > 40
+        assert [one["args"]["tag"] for one in arrows if "tag" in one["args"]] == [77]
+
+
+def test_every_message_has_a_communicator_with_a_name(tmp_path: Path):
+    record(tmp_path / "t.jsonl", internal)
+    recording = read_lines(tmp_path / "t.jsonl")
+    names = {one.name for one in recording.communicators.values()}
+    assert {name.split()[0] for name in names} == {"COMM_WORLD", "comm", "window"}
+    known = {one.communicator: one.name for one in recording.communicators.values()}
+    assert all(message.communicator in known for message in recording.messages)
+    sizes = {message.nbytes: message for message in recording.messages if message.tag in (0, 1, 77)}
+    # A partitioned message (40 bytes) and a usual one belong to the same communicator.
+    assert sizes[40].communicator == sizes[80].communicator
 
 
 def test_places(tmp_path: Path):

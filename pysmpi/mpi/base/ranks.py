@@ -39,6 +39,8 @@ class Universe(Owner):
         self.contexts = 0  # number of communication contexts
         # Communicators by the numbers of their contexts.
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        # Those of contexts that only one operation or one purpose has.
+        self.purposes: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.state = []
         self.watchers: tuple[Watcher, ...] | None = None  # of ranks that begin
         self.selection: Any = None  # of collective algorithms
@@ -46,6 +48,11 @@ class Universe(Owner):
         self.tolerant = False  # whether the others go on if a rank fails
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], object] | None = None  # called after that
+
+    def communicator_of(self, context: int) -> Any:
+        """The communicator that has a context, also one for a single purpose; None for no one."""
+        found = self.communicators.get(context)
+        return self.purposes.get(context) if found is None else found
 
     def listen(self, listener: object) -> None:
         """Notify a listener of the events for which it has methods (kernel/listeners.py).

@@ -144,5 +144,6 @@ def _private_context(communicator: Communicator, identity: int) -> Context:
     if entry is None:
         shared = joint(communicator)[0] if communicator.inter else communicator.coll
         context = Context(communicator.universe.next_context(), shared.members)
+        communicator.universe.purposes[context.number] = communicator
         entry = contexts[identity] = PrivateContext(context, len(shared.members))
     return entry.context

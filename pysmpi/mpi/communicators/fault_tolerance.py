@@ -299,6 +299,7 @@ def revoke(rank: Rank, communicator: Communicator) -> None:
         universe = communicator.universe
         members: list[AbstractProcess] = [universe.processes[pid] for pid in pids]
         notices = Context(universe.next_context(), members)
+        universe.purposes[notices.number] = communicator
         for i in range(len(pids)):
             _notify(universe, communicator, pids, notices, (me + i) % len(pids), me)
     learn(communicator, rank.pid)

@@ -94,6 +94,7 @@ def _introduce(
     if context is None:
         number = peers.universe.next_context()
         context = peers.leaders = Context(number, peers.p2p.members)
+        peers.universe.purposes[number] = peers
     me = peers.rank_of(rank.pid)
     other = _swap(rank, context, me, remote, tag, HEAD_BYTES, HEAD_BYTES, half)
     if other is None:

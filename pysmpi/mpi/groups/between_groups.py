@@ -43,6 +43,7 @@ def joint(communicator: Communicator) -> Joint:
         sides = sorted((communicator, communicator.remote), key=lambda side: side.coll.number)
         members = [*sides[0].coll.members, *sides[1].coll.members]
         context = Context(communicator.universe.next_context(), members)
+        communicator.universe.purposes[context.number] = sides[0]
         places = Joint(context, 0, sides[0]), Joint(context, sides[0].size, sides[0])
         for side, place in zip(sides, places):
             JOINT.put(side, place)

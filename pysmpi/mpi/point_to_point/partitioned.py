@@ -59,6 +59,7 @@ class PartitionedChannel:
         communicator = receiver.communicator
         self.context = Context(communicator.universe.next_context(), communicator.p2p.members)
         self.context.peer = communicator.p2p.peer
+        communicator.universe.purposes[self.context.number] = communicator
         self.source = sender.me
         self.destination = receiver.me
         # If the sizes differ, only the whole can be compared.

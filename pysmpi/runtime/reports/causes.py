@@ -75,6 +75,10 @@ class Causes:
                 lines += self._explain_send(wait, piece, request)
             elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
+            elif "source" in piece.arguments:
+                lines += self._about_peer(wait, piece, "send")
+            elif "dest" in piece.arguments:
+                lines += self._about_peer(wait, piece, "receive")
         return lines
 
     def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:

@@ -22,6 +22,7 @@ from pysmpi.mpi.communicators.comm import LOCALS, Comm, local
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.groups.communicator import Communicator, PredefinedCommunicator
 from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.point_to_point.partitioned import Partitioned, PartitionedSend
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.records import record
 
@@ -109,10 +110,7 @@ class WaitFinder:
 
     def sources(self, context: Context) -> list[int]:
         """The processes whose messages arrive in a context, by rank."""
-        communicator = self.communicator_of(context)
-        if communicator is not None:
-            return list(communicator.remote.group)
-        return [member.pid for member in context.members]
+        return [member.pid for member in (context.peer or context).members]
 
     def waits(self, rank: Rank) -> list[Wait]:
         """The waits of the threads of a rank; its main thread first."""
@@ -199,7 +197,7 @@ class WaitFinder:
             if isinstance(request, Send):
                 peers.add(request.context.members[request.destination].pid)
             elif isinstance(request, Receive) and request.source != ANY:
-                peers.add(request.context.members[request.source].pid)
+                peers.add(self.sources(request.context)[request.source])
         return Collective(communicator, number, operation, frozenset(peers))
 
     def _piece(
@@ -253,6 +251,16 @@ class WaitFinder:
         own = getattr(operation, "contribution", None)
         if own is not None:
             return Piece(f"I{own.call.op}", request=request, communicator=own.communicator)
+        if isinstance(operation, Partitioned):
+            sends = isinstance(operation, PartitionedSend)
+            return Piece(
+                "Psend" if sends else "Precv",
+                {"dest" if sends else "source": operation.peer, "tag": operation.tag},
+                operation.nbytes,
+                request,
+                operation.communicator,
+                frozenset({operation.communicator.remote.group[operation.peer]}),
+            )
         if operation is not None:
             return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
         return Piece("", request=request)
