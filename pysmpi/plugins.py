@@ -156,7 +156,7 @@ class Registry(Generic[P]):
 
     def _apart(self, name: str) -> P | None:
         """The plug-in called `name` if it can be found without the others."""
-        if not self.apart or self._load.done or _is_named(self.group):
+        if not self.apart or _is_named(self.group):
             return None
         if name not in self._known and name.isidentifier():
             home = f"{self.home}.{name}"
@@ -178,14 +178,17 @@ class Registry(Generic[P]):
         return iter(self.known().values())
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._apart(name) is not None or name in self.known()
+        if not self._load.done and isinstance(name, str) and self._apart(name) is not None:
+            return True
+        return name in self.known()
 
     def find(self, name: str, where: str = "") -> P:
         """The plug-in called `name`.
 
         Raises UsageError with the known names; its message begins with `where` (an option, a file).
         """
-        return self._apart(name) or self._one_of(self.known(), name, where)
+        found = self._known.get(name) if self._load.done else self._apart(name)
+        return found or self._one_of(self.known(), name, where)
 
     def _one_of(self, known: dict[str, P], name: str, where: str) -> P:
         found = known.get(name)

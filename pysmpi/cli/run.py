@@ -213,6 +213,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
             progress = Progress(simulation)
 
     job.on_start = start
+    job.last = session is None
     if session is not None:
         session.attach(job)
     try:

@@ -48,16 +48,20 @@ class CollectingRank:
 
 
 @contextmanager
-def rarely(ranks: int) -> Iterator[None]:
+def rarely(ranks: int, last: bool = False) -> Iterator[None]:
     """Inside it, cycles are collected rarely; the interval grows with the number of ranks.
 
-    A simulation creates many objects but hardly any cycles.
+    A simulation creates many objects but hardly any cycles. If it is the `last` of the process,
+    its cycles are left to the end of the process: to look at all objects would take a tenth of the
+    time of a job of many ranks.
     """
     thresholds = gc.get_threshold()
     gc.set_threshold(max(thresholds[0], 400_000, 20 * ranks), *thresholds[1:])
     try:
         yield
     finally:
+        if last:
+            gc.freeze()
         gc.set_threshold(*thresholds)
 
 

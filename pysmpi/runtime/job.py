@@ -117,6 +117,7 @@ class Job:
         self.most_data = _most_data(options.data)
         self.deadlock: DeadlockReport | None = None
         self.command: str | None = None  # the command that repeats the run
+        self.last = False  # whether the process ends after the run
         self.on_start: Callable[[Simulation], object] | None = None
         self.meter: WallMeter | None = None  # of the wall time of the run
         self.on_ready: Callable[[Simulation], object] | None = None  # before the first rank begins
@@ -156,7 +157,7 @@ class Job:
     def run(self) -> Result:
         """Simulate the program to its end."""
         try:
-            with collection.rarely(self.options.nprocs):
+            with collection.rarely(self.options.nprocs, self.last):
                 return self._run()
         finally:
             cache.forget()
