@@ -7,12 +7,12 @@ import re
 MAPPINGS = ("core", "socket", "node")
 EXPECTED = (*MAPPINGS, "ppr:N:node")
 
-_PER_NODE = re.compile(r"ppr:([1-9][0-9]{0,8}):node")
+_PER_NODE = r"ppr:([1-9][0-9]{0,8}):node"
 
 
 def ranks_per_node(map_by: str) -> int | None:
     """N of ``ppr:N:node``, as Open MPI writes N processes per node; None for other text."""
-    match = _PER_NODE.fullmatch(map_by)
+    match = re.fullmatch(_PER_NODE, map_by)
     return None if match is None else int(match[1])
 
 

@@ -29,7 +29,7 @@ from pysmpi.errors import UsageError
 from pysmpi.mappings import EXPECTED, is_mapping, ranks_per_node
 from pysmpi.platform.model import Host, Platform
 
-_LINE = re.compile(r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?")
+_LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
 
 
 class Slot(NamedTuple):
@@ -115,7 +115,7 @@ def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]
 
 
 def _read_line(platform: Platform, content: str, where: str) -> _Share:
-    match = _LINE.fullmatch(content)
+    match = re.fullmatch(_LINE, content)
     if match is None:
         raise UsageError(f'{where}: expected "HOST", "HOST:N" or "HOST slots=N", got "{content}"')
     try:

@@ -24,9 +24,9 @@ from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import SelectorTable, number
 from pysmpi.errors import UsageError
 
-_CONDITION = re.compile(r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)")
-_ENTRY = re.compile(r"(?:(<=|<)([^:]+)|(else)):(.+)")
-_NUMBER = re.compile(r"\d+[KM]?")
+_CONDITION = r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)"
+_ENTRY = r"(?:(<=|<)([^:]+)|(else)):(.+)"
+_NUMBER = r"\d+[KM]?"
 
 
 def size_of(call: Call) -> float:
@@ -110,7 +110,7 @@ class _Reader:
     def _row(self, op: str, line: str, before: list[str]) -> str:
         if before and before[-1].startswith("else"):
             raise self.fail("a line behind `else`", "the name of a collective operation")
-        match = _CONDITION.fullmatch(line)
+        match = re.fullmatch(_CONDITION, line)
         if match is None:
             raise self.fail(repr(line), "`P == N`, `P < N`, `P <= N` or `else`, and algorithms")
         sign, ranks, entries = match.groups()
@@ -126,7 +126,7 @@ class _Reader:
     def _entries(self, op: str, entries: list[str]) -> None:
         last = -1.0
         for i, entry in enumerate(entries):
-            match = _ENTRY.fullmatch(entry)
+            match = re.fullmatch(_ENTRY, entry)
             final = i == len(entries) - 1
             if match is None or match[3]:
                 if not final:
@@ -142,7 +142,7 @@ class _Reader:
                 raise self.fail(f"{entry!r} as the last entry", "`else:NAME` at the end")
 
     def _number(self, text: str, expected: str) -> float:
-        if not _NUMBER.fullmatch(text):
+        if not re.fullmatch(_NUMBER, text):
             raise self.fail(repr(text), expected)
         return number(text)
 

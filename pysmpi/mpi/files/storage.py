@@ -31,7 +31,7 @@ _WAYS = c.MODE_RDONLY | c.MODE_WRONLY | c.MODE_RDWR
 _BYTES = basic(1, 1, None)
 
 # ROMIO lets a file name begin with the kind of its file system.
-_FILE_SYSTEM = re.compile(r"(ufs|nfs|xfs|pvfs2|gpfs|lustre|panfs|testfs|daos|ime|quobyte):")
+_FILE_SYSTEM = r"(ufs|nfs|xfs|pvfs2|gpfs|lustre|panfs|testfs|daos|ime|quobyte):"
 
 _CLASSES = {
     errno.ENOENT: c.ERR_NO_SUCH_FILE,
@@ -72,7 +72,7 @@ def real_path(name: Any) -> str:
         raise TypeError(f"{named(name)}{error}") from None
     if "\0" in text:
         raise ValueError("embedded null byte")
-    prefix = _FILE_SYSTEM.match(text)
+    prefix = re.match(_FILE_SYSTEM, text)
     return os.path.abspath(text[prefix.end() :] if prefix else text)
 
 

@@ -29,7 +29,7 @@ from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 # Smaller arrays (bytes) of a named function are not worth an inspection of the stack.
 LEAST = 1 << 16
 _NEVER = 1 << 62
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+_NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z"
 # Frames of libraries that allocate on behalf of their callers.
 _BEHALF = ("numpy", "pysmpi.runtime.shadow", "pysmpi.hints", "pysmpi.runtime.folding")
 
@@ -53,7 +53,7 @@ class FoldRules:
                 self.size = self._size(word)
             else:
                 module, colon, path = word.partition(":")
-                if not (colon and _NAME.match(module) and _NAME.match(path)):
+                if not (colon and re.match(_NAME, module) and re.match(_NAME, path)):
                     raise UsageError(
                         f"--fold {word}: expected a size such as 1MiB, MODULE:FUNCTION such as "
                         "__main__:new_field, or none"

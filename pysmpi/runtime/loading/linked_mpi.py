@@ -27,7 +27,7 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.rank_environment import here
 
 # libmpi.so.40, libmpi_cxx.so, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so
-_MPI = re.compile(r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b")
+_MPI = r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b"
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2
 _DEEPEST = 8  # libraries in a chain
@@ -153,7 +153,7 @@ def _chain(path: str) -> tuple[str, ...] | None:
     while pending:
         file, origin, chain, inherited = pending.pop(0)
         for name in file.needed:
-            if _MPI.match(os.path.basename(name)):
+            if re.match(_MPI, os.path.basename(name)):
                 return (*chain, name)
             found = _located(name, inherited, origin)
             if found is None or found in seen or len(chain) == _DEEPEST:
@@ -171,7 +171,7 @@ def refuse(path: str, what: str, kind: type[UsageError]) -> None:
     """Raise an error of a kind if a rank is about to load a file that needs an MPI library."""
     if here() is None:
         return
-    if _MPI.match(os.path.basename(path)):
+    if re.match(_MPI, os.path.basename(path)):
         chain: tuple[str, ...] | None = (os.path.basename(path),)
     else:
         chain = chain_to_mpi(path)
@@ -270,7 +270,7 @@ def _look(name: object, mode: int, everybody: int, how: str) -> None:
     if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
         return
     path = os.fsdecode(name)
-    if _MPI.match(os.path.basename(path)):
+    if re.match(_MPI, os.path.basename(path)):
         # Global symbols are for other libraries; these are detected when they are loaded.
         if everybody and mode & everybody:
             return

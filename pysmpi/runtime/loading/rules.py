@@ -71,17 +71,16 @@ KNOWN_PRIVATE = frozenset(
     "pytest _pytest pluggy hypothesis _hypothesis_globals nose coverage".split()
 )
 
-_MPI = re.compile(
-    rb"^[ \t]*(?:from|import)[ \t]+[^\n#]*\bmpi4py\b"
+_MPI = (
+    rb"(?m)^[ \t]*(?:from|import)[ \t]+[^\n#]*\bmpi4py\b"
     rb"|(?:import_module|__import__)\([\s'\"]*mpi4py"
     rb"|\.(?:Get_rank|Get_size|Allreduce|Allgatherv?|Alltoallv?|Bcast|Sendrecv)\("
-    rb"|\bcomm\.(?:bcast|gather|scatter|allreduce|allgather|[bB]arrier|rank|size)\b",
-    re.MULTILINE,
+    rb"|\bcomm\.(?:bcast|gather|scatter|allreduce|allgather|[bB]arrier|rank|size)\b"
 )
 # A line with an import, or one that begins a statement at the outermost level.
-_STATEMENT = re.compile(
-    rb"^([ \t]*)(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))",
-    re.MULTILINE,
+_STATEMENT = (
+    rb"(?m)^([ \t]*)"
+    rb"(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))"
 )
 _TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
 _TESTS = frozenset(("tests", "test", "testing", "__pycache__", "examples", "docs"))
@@ -280,7 +279,7 @@ def _examine(tree: str) -> tuple[bool, set[str]]:
                     source = stream.read()
             except OSError:
                 continue
-            if _MPI.search(source):
+            if re.search(_MPI, source):
                 return True, imports
             imports.update(_imported(source))
     return False, imports
@@ -290,7 +289,7 @@ def _imported(source: bytes) -> set[str]:
     """The packages that a source imports outside of its functions and classes."""
     found: set[str] = set()
     inside = False
-    for match in _STATEMENT.finditer(source):
+    for match in re.finditer(_STATEMENT, source):
         indented, name, keyword = match.groups()
         if not indented:
             inside = keyword in (b"def", b"class", b"async", b"@")

@@ -11,7 +11,7 @@ from pysmpi.errors import UsageError
 from pysmpi.records import record
 from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
 
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+_NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z"
 
 SCOPES = ("local", "global", "collective")
 BY = ("shape", "type", "none")
@@ -110,7 +110,7 @@ def parse_once(text: str) -> OnceTarget:
 def _split(text: str, option: str) -> tuple[str, str, str]:
     module, colon, rest = text.partition(":")
     path, _, options = rest.partition(":")
-    if not (colon and _NAME.match(module) and _NAME.match(path)):
+    if not (colon and re.match(_NAME, module) and re.match(_NAME, path)):
         raise UsageError(
             f"{option} {text}: expected MODULE:FUNCTION[:OPTION=VALUE,...], "
             "such as __main__:step or numpy.fft:fftn"

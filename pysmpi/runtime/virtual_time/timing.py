@@ -433,7 +433,7 @@ def _read_header(line: str, file: str) -> float:
     return speed
 
 
-_DURATION = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*")
+_DURATION = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*"
 
 
 def find_timing(
@@ -456,7 +456,7 @@ def find_timing(
     if compute == "none":
         return NoTiming()
     text = str(compute)
-    if not os.path.exists(text) and _DURATION.fullmatch(text.strip()):
+    if not os.path.exists(text) and re.fullmatch(_DURATION, text.strip()):
         return ConstantTiming(_seconds(text))
     if isinstance(compute, float | int):
         return ConstantTiming(_seconds(text))
