@@ -119,6 +119,7 @@ class Registry(Generic[P]):
         self.home = home
         self.apart = apart
         self._known: dict[str, P] = {}
+        self._found: dict[str, P] = {}  # by earlier requests
         self._load = LazyLoad(self._import)
 
     def add(self, plugin: P) -> P:
@@ -132,6 +133,7 @@ class Registry(Generic[P]):
     def discard(self, name: str) -> None:
         """Remove the plug-in called `name`, if there is one."""
         self._known.pop(name, None)
+        self._found.pop(name, None)
 
     def _import(self) -> None:
         """Import the modules that register plug-ins: those of `home`, then those of entry points.
@@ -187,8 +189,11 @@ class Registry(Generic[P]):
 
         Raises UsageError with the known names; its message begins with `where` (an option, a file).
         """
-        found = self._known.get(name) if self._load.done else self._apart(name)
-        return found or self._one_of(self.known(), name, where)
+        found = self._found.get(name)
+        if found is None:
+            found = self._known.get(name) if self._load.done else self._apart(name)
+            found = self._found[name] = found or self._one_of(self.known(), name, where)
+        return found
 
     def _one_of(self, known: dict[str, P], name: str, where: str) -> P:
         found = known.get(name)

@@ -86,7 +86,7 @@ class Builder:
         `changes` replaces fields of the call; `input` and `output` are the places of its data.
         `algorithm` overrides the selection.
         """
-        inner = self.now._replace(op=op, parts=(), ready=self.ready, **changes)
+        inner = self.now.but(op=op, parts=(), ready=self.ready, **changes)
         self.perform(inner, algorithm)
 
     def call_on(
@@ -104,7 +104,7 @@ class Builder:
         """
         outer = self.now
         nodes, slots = outer.nodes, outer.slots
-        inner = outer._replace(
+        inner = outer.but(
             op=op,
             rank=ranks.index(outer.rank),
             size=len(ranks),
@@ -160,15 +160,15 @@ class Builder:
             while name not in known:
                 if registry.uses_nodes(name, call):
                     self.prepare_nodes()
-                    call = call._replace(ready=self.ready)
+                    call = call.but(ready=self.ready)
                 chosen = registry.choose(name, call)
                 if name == AUTOMATIC and call.selection is not None:
-                    call = call._replace(selection=call.selection.inner())
+                    call = call.but(selection=call.selection.inner())
                 name, parts = split(chosen)
                 if chosen_by_selection and call.level and name == "two_level":
                     # A selection file may choose it at every level.
                     name, parts = "ompi5", ()
-            self.now = call = call._replace(parts=parts) if parts else call
+            self.now = call = call.but(parts=parts) if parts else call
         algorithm = known[name]
         if algorithm.elsewhere and call.size & (call.size - 1):
             algorithm = known[algorithm.elsewhere]
@@ -224,7 +224,7 @@ class AllArrived:
     def call(self, c: Call, op: str, name: str | None = None, **changes: Any) -> Iterator[Builder]:
         """Another collective of the same communicator; see `running.Lookout`."""
         part = self.builder.part(c)
-        part.perform(c._replace(op=op, parts=(), **changes), name)
+        part.perform(c.but(op=op, parts=(), **changes), name)
         later(part.schedule)
         yield part
 

@@ -6,7 +6,7 @@ This module is compiled: every collective call passes through it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
@@ -38,15 +38,16 @@ CallKey = tuple[str, int, int, int, bool, bool]
 
 
 class SameCalls:
-    """The calls of all ranks with the same arguments, and their schedules, by rank.
+    """The calls of all ranks with the same arguments (`key`), and their schedules, by rank.
 
     `background` has their non-blocking forms. Lists of all ranks take less memory than dictionaries
     of most of them.
     """
 
-    __slots__ = ("background", "calls", "schedules")
+    __slots__ = ("background", "calls", "key", "schedules")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, key: CallKey) -> None:
+        self.key = key
         self.calls: list[Call | None] = [None] * size
         self.schedules: list[Schedule | None] = [None] * size
         self.background: SameCalls | None = None
@@ -55,32 +56,33 @@ class SameCalls:
 class Schedules:
     """The state of a communicator for the schedules of its calls.
 
-    `calls` has its latest calls by their arguments; `after_levels` has the schedules of calls after
-    which node-level communicators exist. `levels` has the node-level communicators that exist since
-    a call, by its number. `arrivals` is the shared information of algorithms that decide while they
-    run.
+    `calls` has its latest calls by their arguments, `latest` is one of them; `after_levels` has the
+    schedules of calls after which node-level communicators exist. `levels` has the node-level
+    communicators that exist since a call, by its number. `arrivals` is the shared information of
+    algorithms that decide while they run.
     """
 
-    __slots__ = ("after_levels", "arrivals", "calls", "levels", "slots")
+    __slots__ = ("after_levels", "arrivals", "calls", "latest", "levels", "slots")
 
     def __init__(self) -> None:
         self.slots: Nodes | None = None  # the place of each rank on the machine
         self.calls: dict[CallKey, SameCalls] = {}
+        self.latest: SameCalls | None = None
         self.after_levels: dict[tuple[Call, frozenset[str]], Schedule] = {}
         self.levels: list[tuple[int, frozenset[str]]] = []
         self.arrivals: dict[Any, Any] = {}
 
 
-SCHEDULES = StateSlot(Communicator, Schedules)
-PATIENCE: StateSlot[Universe, Patience] = StateSlot(Universe)
+SCHEDULES: Final[StateSlot[Communicator, Schedules]] = StateSlot(Communicator, Schedules)
+PATIENCE: Final[StateSlot[Universe, Patience]] = StateSlot(Universe)
 
 # Stands for the schedule of an algorithm that decides while it runs.
-UNDECIDED = Schedule()
+UNDECIDED: Final = Schedule()
 
 # Number of different calls that a communicator caches, with their schedules.
-LATEST = 16
+LATEST: Final = 16
 # Approximate number of cached schedules of a communicator, counting each rank.
-KEPT = 1_000_000
+KEPT: Final = 1_000_000
 
 # The message of an error, by its class.
 _DETAILS = {
@@ -124,30 +126,42 @@ def call_of(
     destinations: tuple[int, ...] = (),
 ) -> Call:
     """The call of rank `me` on a communicator, which caches its latest calls of equal blocks."""
-    universe = communicator.universe
     if send_counts is not None or recv_counts is not None or sources or destinations:
         nodes, slots = _places(communicator)
         return Call(
             op, me, communicator.size, root, count, type_size, send_counts, recv_counts,
-            commutative, in_place, False, nodes, slots, universe.selection,
+            commutative, in_place, False, nodes, slots, communicator.universe.selection,
             sources=sources, destinations=destinations,
         )  # fmt: skip
     kept = SCHEDULES.of(communicator)
-    key = (op, count, type_size, root, commutative, in_place)
-    same = kept.calls.get(key)
-    if same is None:
-        if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
-            kept.calls.clear()
-            kept.after_levels.clear()
-        same = kept.calls[key] = SameCalls(communicator.size)
+    same = kept.latest
+    if same is None or not _is_of(same.key, op, count, type_size, root, commutative, in_place):
+        key = (op, count, type_size, root, commutative, in_place)
+        same = kept.calls.get(key)
+        if same is None:
+            if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
+                kept.calls.clear()
+                kept.after_levels.clear()
+            same = kept.calls[key] = SameCalls(communicator.size, key)
+        kept.latest = same
     call = same.calls[me]
     if call is None:
         nodes, slots = _places(communicator)
         call = same.calls[me] = Call(
             op, me, communicator.size, root, count, type_size, None, None, commutative, in_place,
-            False, nodes, slots, universe.selection,
+            False, nodes, slots, communicator.universe.selection,
         )  # fmt: skip
     return call
+
+
+def _is_of(
+    key: CallKey, op: str, count: int, type_size: int, root: int, commutative: bool, in_place: bool
+) -> bool:
+    """Whether a call has these arguments; a comparison takes less time than a search."""
+    return (
+        key[0] == op and key[1] == count and key[2] == type_size and key[3] == root
+        and key[4] == commutative and key[5] == in_place
+    )  # fmt: skip
 
 
 def in_background(communicator: Communicator, call: Call) -> Call:
@@ -157,7 +171,7 @@ def in_background(communicator: Communicator, call: Call) -> Call:
         return call._replace(nonblocking=True)
     background = same.background
     if background is None:
-        background = same.background = SameCalls(communicator.size)
+        background = same.background = SameCalls(communicator.size, same.key)
     found = background.calls[call.rank]
     if found is None:
         found = background.calls[call.rank] = call._replace(nonblocking=True)
@@ -166,7 +180,10 @@ def in_background(communicator: Communicator, call: Call) -> Call:
 
 def _find(kept: Schedules, call: Call) -> SameCalls | None:
     """The calls among which a communicator has cached one; None if it has not."""
-    me = call.rank
+    me: int = call.rank
+    latest = kept.latest
+    if latest is not None and latest.calls[me] is call:
+        return latest
     for same in kept.calls.values():
         if same.calls[me] is call:
             return same

@@ -10,7 +10,7 @@ and not with its square as in some allgathers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pysmpi.collectives.building import build
 from pysmpi.collectives.cache import schedule_for
@@ -25,11 +25,11 @@ from pysmpi.mpi.groups.communicator import CollectiveState, Communicator, check_
 T = TypeVar("T")
 
 # Tags of collective messages: the number of the call, its operation, and the algorithm's own tag.
-_CALLS = 1 << 14
-_OPERATIONS = 1 << 7
-_STEPS = MOST_TAGS
+_CALLS: Final = 1 << 14
+_OPERATIONS: Final = 1 << 7
+_STEPS: Final = MOST_TAGS
 
-_codes: dict[str, int] = {}
+_codes: Final[dict[str, int]] = {}
 
 
 def begin() -> None:

@@ -11,7 +11,7 @@ This module is compiled: every message and every collective call passes through 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -44,9 +44,12 @@ class CollectiveState:
         self.remote: CollectiveState | None = None  # of the other side of an intercommunicator
 
 
+@final
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Communicator(Owner):
     """The shared state of the ranks of a communicator; `new_communicator` makes it.
+
+    Final, so that compiled code calls its methods directly.
 
     `group` holds the pids of the members by rank.
     """
