@@ -134,18 +134,24 @@ def _repeated(data: bytes) -> tuple[int, int]:
         period = data.find(head, period, len(data) // 2 + _HEAD) + 1
         if period == 0:
             break
-        # The longest beginning that is repeated: binary search.
-        low, high = 0, len(data) // period - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            same = period * middle
-            if data[:same] == data[period : period + same]:
-                low = middle
-            else:
-                high = middle - 1
-        if period * low >= _WORTH:
-            return period, low + 1
+        # The longest beginning that is repeated: by growing pieces, then by shrinking ones.
+        same, piece = 0, period
+        while _follows(data, same, piece, period):
+            same += piece
+            piece *= 2
+        while piece > period:
+            piece //= 2
+            if _follows(data, same, piece, period):
+                same += piece
+        if same >= _WORTH:
+            return period, same // period + 1
     return 0, 0
+
+
+def _follows(data: bytes, start: int, size: int, period: int) -> bool:
+    """Whether a piece of the bytes is repeated one period later."""
+    end = start + size
+    return end + period <= len(data) and data[start:end] == data[start + period : end + period]
 
 
 def sources(path: str | os.PathLike[str]) -> list[Source]:
