@@ -15,6 +15,7 @@ from pysmpi import text
 from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
+from pysmpi.kernel.activities import present
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
@@ -282,7 +283,7 @@ class Injection:
         resource.bandwidth = bandwidth
         resource.resistance = transport.weight / bandwidth
         system.set_capacity(constraint, bandwidth)
-        for activity in list(constraint.members):
+        for activity in present(constraint):
             # Its bound was the smallest bandwidth of its links; so it is again.
             least = min(one.capacity for one in activity.constraints)
             if activity.system is not None and activity.bound in (before, least):

@@ -10,6 +10,8 @@ from typing import Final, Optional
 
 from pysmpi.kernel.events import INFINITY, Event, EventQueue
 
+# The bundles of a kind whose constraints were never contended, or all were.
+NO_BUNDLES: Final["list[Bundle]"] = []
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
 
@@ -20,7 +22,8 @@ class Constraint:
     def __init__(self, capacity: float, name: str = "") -> None:
         self.capacity: float = capacity
         self.name: str = name
-        # Those that use it, in the order in which they came; some of the list may have ended.
+        # While it is not contended: those that use it, in the order in which they came; some of the
+        # list may have ended. `present` finds them always.
         self.members: list[Activity] = []
         self.count: int = 0  # of the members that have not ended
         self.demand: float = 0.0  # sum of weight * bound over the members
@@ -65,12 +68,13 @@ class AbstractSystem:
 class ActivityKind:
     """The activities of one kind use the very same lists of constraints and weights.
 
-    If all constraints are contended, their bundle is kept here: it stays when its last member
-    leaves, for the next message of the same pair of hosts.
+    Their bundles are kept here: they stay when their last member leaves, for the next message of
+    the same pair of hosts.
     """
 
     def __init__(self) -> None:
-        self.bundle: Optional[Bundle] = None
+        self.bundle: Optional[Bundle] = None  # if all constraints are contended
+        self.others: list[Bundle] = NO_BUNDLES  # if only some of them are
 
 
 class Activity(Event):
@@ -100,10 +104,11 @@ class Activity(Event):
         self.kind: Optional[ActivityKind] = kind
         self.system: Optional[AbstractSystem] = None
         self.gone: bool = False  # after it has been removed
+        self.number: int = 0  # of being added, over the whole simulation
         self.begun: float = 0.0  # date (s) since when it is free
         self.bundle: Optional[Bundle] = None
         self.goal: float = 0.0  # the progress of its bundle at which it ends
-        self.turn: int = 0  # of joining it, over the whole simulation
+        self.turn: int = 0  # of joining it, in the same count
 
     def finish(self) -> None:
         """Called at the end, when the activity has released its resources."""
@@ -189,6 +194,50 @@ class Bundle(Event):
         self.queued: float = INFINITY  # date (s) of the event in the queue
         self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
+        # Its latest solution among bundles with which no others share constraints: the number of
+        # this solution, its number of bundles, and the members of this one.
+        self.solution: int = 0
+        self.size: int = 0
+        self.crowd: int = 0
+        self.known_share: float = 0.0
+        self.known_bottleneck: Optional[Constraint] = None
+
+    def begin(self, now: float) -> None:
+        """Be used again: the first member joins at a date (s)."""
+        for use in self.uses:
+            use.begin()
+        self.updated = now
+
+    def members(self) -> "list[Activity]":
+        """The members; goals of those that have left may stay behind."""
+        sole = self.sole
+        if sole is not None:
+            return [sole]
+        found: list[Activity] = []
+        for _, turn, activity in self.goals:
+            if activity.bundle is self and activity.turn == turn:
+                found.append(activity)
+        return found
+
+    def suits(self, activity: Activity, contended: int) -> bool:
+        """Whether an activity of its kind, with so many contended constraints, is like its members.
+
+        Activities of one kind have the same weights.
+        """
+        uses = self.uses
+        if (
+            len(uses) != contended
+            or activity.limit != self.limit
+            or activity.penalty != self.penalty
+        ):
+            return False
+        i = 0
+        for constraint in activity.constraints:
+            if constraint.contended:
+                if uses[i].constraint is not constraint:
+                    return False
+                i += 1
+        return True
 
     def advance(self, now: float) -> None:
         """Bring the progress up to a date (s)."""
@@ -235,7 +284,15 @@ class Bundle(Event):
 
 def present(constraint: Constraint) -> "list[Activity]":
     """The members of a constraint that have not ended, in the order in which they came."""
-    return [member for member in constraint.members if member.system is not None]
+    if not constraint.contended:
+        return [member for member in constraint.members if member.system is not None]
+    found: list[Activity] = []
+    use = constraint.first
+    while use is not None:
+        found.extend(use.bundle.members())
+        use = use.after
+    found.sort(key=lambda member: member.number)
+    return found
 
 
 def demand_of(weight: float, bound: float, constraint: Constraint) -> float:

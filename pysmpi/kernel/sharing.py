@@ -35,8 +35,10 @@ from pysmpi.kernel.activities import (
 from pysmpi.kernel.events import INFINITY, EventQueue
 from pysmpi.kernel.solver import SLACK, Solver
 
-# Bundles of pairs of hosts that are kept.
+# Bundles without members that are kept: those of pairs of hosts, and the others.
 TWINS: Final = 1 << 15
+# Those of them that one pair of hosts refers to, besides the one with all constraints.
+OTHERS: Final = 8
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
 # from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
 HOT: Final = 3
@@ -70,24 +72,26 @@ class System(AbstractSystem):
             # It comes again: lists of members may still have its earlier entry.
             activity.gone = False
             for constraint in activity.constraints:
-                constraint.members = present(constraint)
+                if not constraint.contended:
+                    constraint.members = present(constraint)
         activity.system = self
+        self.order += 1
+        activity.number = self.order
         bound = activity.bound
         limit = bound
         contended = 0
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.demand += demand_of(weight, bound, constraint)
-            if constraint.count > 0 and (
-                constraint.demand > constraint.capacity * (1.0 + SLACK)
-            ):
+            if constraint.count > 0 and (constraint.demand > constraint.capacity * (1.0 + SLACK)):
                 constraint.exceeded = True
                 if not constraint.contended:
                     self._contend(constraint)
-            constraint.members.append(activity)
             constraint.count += 1
             if constraint.contended:
                 contended += 1
-            elif limit * weight > constraint.capacity:
+                continue
+            constraint.members.append(activity)
+            if limit * weight > constraint.capacity:
                 limit = constraint.capacity / weight
         activity.limit = limit
         if contended == 0 and limit < INFINITY:
@@ -106,7 +110,8 @@ class System(AbstractSystem):
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.count -= 1
             if constraint.count == 0:
-                constraint.members.clear()
+                if not constraint.contended:
+                    constraint.members.clear()
                 constraint.demand = 0.0
                 constraint.usage = 0.0
                 if constraint.exceeded:
@@ -116,10 +121,11 @@ class System(AbstractSystem):
                 constraint.exceeded = False
                 constraint.contended = constraint.heat == HOT
             else:
-                if len(constraint.members) > 2 * constraint.count + ENDED:
-                    constraint.members = present(constraint)
                 constraint.demand -= demand_of(weight, activity.bound, constraint)
-                if constraint.contended and not constraint.cooling and constraint.heat < HOT:
+                if not constraint.contended:
+                    if len(constraint.members) > 2 * constraint.count + ENDED:
+                        constraint.members = present(constraint)
+                elif not constraint.cooling and constraint.heat < HOT:
                     if constraint.demand <= constraint.capacity * (1.0 + SLACK):
                         constraint.cooling = True
                         self.cooling.append(constraint)
@@ -128,6 +134,7 @@ class System(AbstractSystem):
         """Change the capacity of a constraint."""
         before = constraint.capacity
         constraint.capacity = capacity
+        self.solver.forget()
         constraint.demand = 0.0
         for member in present(constraint):
             for other, weight in zip(member.constraints, member.weights):
@@ -156,14 +163,23 @@ class System(AbstractSystem):
 
     def _contend(self, constraint: Constraint) -> None:
         """The constraint may limit its members: bundle them anew."""
+        members = present(constraint)
+        constraint.members.clear()
         constraint.contended = True
         constraint.usage = 0.0
-        self._bundle_anew(constraint)
+        self._bundle_anew(members)
 
-    def _bundle_anew(self, constraint: Constraint) -> None:
+    def _relax(self, constraint: Constraint) -> None:
+        """The constraint no longer limits its members: bundle them anew."""
+        members = present(constraint)
+        constraint.members = members
+        constraint.contended = False
+        self._bundle_anew(members)
+
+    def _bundle_anew(self, members: "list[Activity]") -> None:
         """Put the members of a constraint into the bundles that now fit them."""
         now = self.queue.now
-        for member in present(constraint):
+        for member in members:
             bundle = member.bundle
             if bundle is None:
                 left = member.work - member.limit * (now - member.begun)
@@ -216,11 +232,19 @@ class System(AbstractSystem):
         if contended == len(activity.constraints):
             # If all its resources are contended, hardly any others are equal, except of its kind.
             bundle = self._twins(activity)
-            if bundle.count == 0:
-                for use in bundle.uses:
-                    use.begin()
-                bundle.updated = self.queue.now
-            return bundle
+        else:
+            bundle = self._others(activity, contended)
+        if bundle.count == 0:
+            bundle.begin(self.queue.now)
+        return bundle
+
+    def _others(self, activity: Activity, contended: int) -> Bundle:
+        """The bundle of those with some equal constraints that are contended, or a new one."""
+        kind = activity.kind
+        if kind is not None:
+            for other in kind.others:
+                if other.kept and other.system is self and other.suits(activity, contended):
+                    return other
         constraints: list[Constraint] = []
         weights: list[float] = []
         for constraint, weight in zip(activity.constraints, activity.weights):
@@ -230,12 +254,16 @@ class System(AbstractSystem):
         key: object = (activity.penalty, activity.limit, tuple(constraints), tuple(weights))
         found = self.bundles.get(key)
         if found is None:
+            if len(self.bundles) >= TWINS:
+                self._drop_others()
             found = Bundle(self, activity.penalty, activity.limit, constraints, weights)
             found.key = key
-            found.updated = self.queue.now
+            found.kept = True
             self.bundles[key] = found
-            for use in found.uses:
-                use.begin()
+        if kind is not None:
+            if len(kind.others) == 0 or len(kind.others) >= OTHERS:
+                kind.others = []
+            kind.others.append(found)
         return found
 
     def _twins(self, activity: Activity) -> Bundle:
@@ -283,6 +311,15 @@ class System(AbstractSystem):
         self.kept.clear()
         self.kinds.clear()
 
+    def _drop_others(self) -> None:
+        """Let go of the bundles without members that have a key."""
+        used: dict[object, Bundle] = {}
+        for key, bundle in self.bundles.items():
+            bundle.drop()
+            if bundle.count > 0:
+                used[key] = bundle
+        self.bundles = used
+
     def _leave(self, activity: Activity, bundle: Bundle) -> None:
         """Take a member out of its bundle; its goal may stay behind, and is found void later."""
         activity.bundle = None
@@ -299,12 +336,12 @@ class System(AbstractSystem):
         if empty:
             bundle.sole = None
             bundle.goals = NO_GOALS
-            if not bundle.kept:
-                bundle.drop()
             bundle.rate = 0.0
             bundle.progress = 0.0
-            if bundle.key is not None:
-                del self.bundles[bundle.key]
+            if not bundle.kept:
+                bundle.drop()
+                if bundle.key is not None:
+                    del self.bundles[bundle.key]
 
     def _touch(self, constraint: Constraint) -> None:
         if not constraint.dirty:
@@ -327,8 +364,8 @@ class System(AbstractSystem):
                 self.remove(sole)
                 sole.finish()
                 continue
-            goal, _, activity = bundle.goals[0]
-            if activity.bundle is not bundle or activity.goal != goal:
+            _, turn, activity = bundle.goals[0]
+            if activity.bundle is not bundle or activity.turn != turn:
                 heappop(bundle.goals)
                 continue
             if bundle.end() > now:
@@ -359,15 +396,13 @@ class System(AbstractSystem):
                 if constraint.contended and (
                     constraint.demand <= constraint.capacity * (1.0 + SLACK)
                 ):
-                    constraint.contended = False
-                    self._bundle_anew(constraint)
+                    self._relax(constraint)
             self.cooling = []
         for constraint in self.solver.lonely:
             if constraint.contended and constraint.count == 1:
-                constraint.contended = False
                 constraint.exceeded = False
                 constraint.heat = 0
-                self._bundle_anew(constraint)
+                self._relax(constraint)
         now = self.queue.now
         joined = self.fresh
         for bundle in self.solve():

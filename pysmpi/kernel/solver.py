@@ -11,6 +11,10 @@ number of bundles on such a constraint. A round costs O(k m d), and O(k m log k)
 after the first few. The number of rounds is at most `ROUNDS` plus the logarithm of the number of
 constraints through which a change spreads. Cross-traffic passes on 5 % of a change, so a change is
 below rounding after about ten constraints.
+
+Programs repeat themselves: in a round of a collective operation, the same bundles are solved
+together, and no others share their constraints. Their solution is remembered if each constraint has
+at most two of them. The order of bundles then has no effect: a sum of two has one rounding.
 """
 
 from heapq import heapify, heappop, heapreplace
@@ -113,6 +117,12 @@ class Solver:
         self.open: int = 0  # bundles that have no share yet
         self.partial: bool = False  # whether some constraints have other bundles, too
         self.solved: int = 0  # bundles, over all solutions
+        self.solutions: int = 0  # that were remembered
+        self.forgotten: int = 0  # of them; they hold no longer
+
+    def forget(self) -> None:
+        """Solve anew what was remembered: a capacity has changed."""
+        self.forgotten = self.solutions
 
     def solve(self, fresh: "list[Bundle]", dirty: "list[Constraint]") -> "list[Bundle]":
         """Solve the bundles that are fresh or on dirty constraints, which are then clean.
@@ -128,14 +138,28 @@ class Solver:
         for bundle in fresh:
             if bundle.count > 0:
                 self._enter(bundle, bundles)
+        uses = 0
+        pairs = True
         for constraint in dirty:
+            if constraint.uses > 2:
+                pairs = False
+            uses += constraint.uses
             use = constraint.first
             while use is not None:
                 self._enter(use.bundle, bundles)
                 use = use.after
             constraint.dirty = False
+            constraint.whole = True
         if len(bundles) == 0:
             return bundles
+        if pairs:
+            for bundle in bundles:
+                uses -= len(bundle.uses)
+            pairs = uses == 0  # all their constraints have changed, and no others use them
+            if pairs and self._recall(bundles):
+                changed = [bundle for bundle in bundles if bundle.moves()]
+                self._account(bundles, dirty)
+                return changed
         known = 0
         rounds = 0
         while True:
@@ -147,6 +171,8 @@ class Solver:
                         region.append(constraint)
             known = len(bundles)
             self._fill(bundles, region)
+            if pairs:
+                self._remember(bundles)
             changed = [bundle for bundle in bundles if bundle.moves()]
             if self.partial:
                 self._challenge(changed, bundles, region)
@@ -158,6 +184,29 @@ class Solver:
         self._account(bundles, region)
         self.solved += len(bundles)
         return changed
+
+    def _recall(self, bundles: "list[Bundle]") -> bool:
+        """Give bundles their shares of the latest solution, if it was theirs."""
+        solution = bundles[0].solution
+        if solution <= self.forgotten or bundles[0].size != len(bundles):
+            return False
+        for bundle in bundles:
+            if bundle.solution != solution or bundle.crowd != bundle.count:
+                return False
+        for bundle in bundles:
+            bundle.share = bundle.known_share
+            bundle.bottleneck = bundle.known_bottleneck
+        return True
+
+    def _remember(self, bundles: "list[Bundle]") -> None:
+        """Remember the shares of bundles with which no others share constraints."""
+        self.solutions += 1
+        for bundle in bundles:
+            bundle.solution = self.solutions
+            bundle.size = len(bundles)
+            bundle.crowd = bundle.count
+            bundle.known_share = bundle.share
+            bundle.known_bottleneck = bundle.bottleneck
 
     def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
         if bundle.stamp != self.stamp:

@@ -187,6 +187,51 @@ def test_rates_of_any_system_are_those_of_a_plain_solver(case, data):
         assert rates(present) == pytest.approx(plain_rates(present), rel=1e-6)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ways, min_size=1, max_size=8, unique=True), st.booleans(), st.data())
+def test_rates_of_repeated_rounds_are_those_of_a_plain_solver(pairs, named, data):
+    """The same messages, some of them, or others come and go together, as in loops of programs."""
+    activities = exchanges(10, pairs, [(1.0, 10.0)] * len(pairs))
+    seconds = [Activity(1.0, 1.0, 10.0, one.constraints, one.weights) for one in activities]
+    if named:
+        for one, second in zip(activities, seconds):
+            one.kind = second.kind = ActivityKind()
+    activities += seconds
+    system = new_system()
+    rounds = st.lists(st.sampled_from(activities), min_size=1, max_size=16, unique=True)
+    pool = data.draw(st.lists(rounds, min_size=1, max_size=3))
+    pool.append(pool[0][len(pool[0]) // 2 :])
+    for members in data.draw(st.lists(st.sampled_from(pool), min_size=2, max_size=8)):
+        if data.draw(st.integers(0, 4)) == 0:
+            system.set_capacity(activities[0].constraints[0], data.draw(st.floats(5.0, 15.0)))
+        for activity in members:
+            system.add(activity)
+        solve(system)
+        assert rates(members) == pytest.approx(plain_rates(members), rel=1e-9)
+        for activity in members:
+            system.remove(activity)
+        solve(system)
+
+
+def test_the_rates_of_a_round_are_not_those_of_a_part_of_it():
+    links = [Constraint(10.0), Constraint(10.0)]
+    activities = [
+        Activity(1.0, 1.0, 10.0, links[:1], [1.0]),
+        Activity(1.0, 1.0, 10.0, links, [1.0, 1.0]),
+        Activity(1.0, 0.1, 10.0, links[1:], [1.0]),
+    ]
+    system = new_system()
+    # After a few rounds the links are taken to be contended from the start.
+    for members in [activities] * 5 + [activities[:2], activities]:
+        for activity in members:
+            system.add(activity)
+        solve(system)
+        assert rates(members) == pytest.approx(plain_rates(members))
+        for activity in members:
+            system.remove(activity)
+        solve(system)
+
+
 def test_a_change_far_along_a_chain_is_not_solved():
     flows = exchanges(1000, [(i, (i + 1) % 1000) for i in range(1000)], [(1.0, 10.0)] * 1000)
     system = new_system()
@@ -418,8 +463,7 @@ def test_an_activity_ends_when_its_bounds_have_done_its_work(work, changes, cont
     if contended:
         # Another that is there for ever makes them a bundle each.
         system.add(Activity(1e12, 1.0, 5.0, [link, Constraint(5.0)], [1.0, 1.0]))
-        link.contended = True
-        system._bundle_anew(link)
+        system._contend(link)
 
     def run_until(date):
         while activity.system is not None:
