@@ -483,12 +483,17 @@ class Mailbox(AbstractMailbox):
 
 def mailbox_of(envelope: Envelope) -> Mailbox:
     """The mailbox in which an envelope is matched."""
-    mailboxes = envelope.context.mailboxes
-    box = mailboxes.get(envelope.destination)
-    if box is None:
-        made = Mailbox()
-        mailboxes[envelope.destination] = made
-        return made
+    context = envelope.context
+    owner = context.members[envelope.destination]
+    if owner.boxed is context:
+        box = owner.box
+    else:
+        box = context.mailboxes.get(envelope.destination)
+        if box is None:
+            box = Mailbox()
+            context.mailboxes[envelope.destination] = box
+        owner.box = box
+        owner.boxed = context
     assert isinstance(box, Mailbox)
     return box
 

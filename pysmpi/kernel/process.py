@@ -9,7 +9,7 @@ from typing import Any, Final, Optional
 
 from pysmpi.kernel.activities import Activity, Constraint
 from pysmpi.kernel.meter import KERNEL, SWITCHES
-from pysmpi.kernel.plan import FREE
+from pysmpi.kernel.plan import FREE, Plan
 from pysmpi.kernel.requests import (
     AbstractEngine,
     AbstractProcess,
@@ -32,6 +32,7 @@ from pysmpi.kernel.schedule import (
 NOTHING: Final[list[KernelRequest]] = []
 NO_SENDS: Final[list[Send]] = []
 NO_SLOTS: Final[list[Optional[KernelRequest]]] = []
+NO_PLANS: Final[list[Optional[Plan]]] = []
 
 # Stages of one step of a schedule.
 FRESH: Final = 0  # not begun
@@ -116,6 +117,7 @@ class Process(AbstractProcess):
         self.slots: list[Optional[KernelRequest]] = NO_SLOTS
         self.next_slot: int = 0
         self.blocked: Optional[KernelRequest] = None  # request of a blocking step
+        self.plans: list[Optional[Plan]] = NO_PLANS  # by step, if they are kept for repetitions
 
         self.compute_seconds: float = 0.0
         self.comm_seconds: float = 0.0
@@ -490,9 +492,21 @@ class Process(AbstractProcess):
         return True
 
     def _send_step(self, schedule: Schedule, code: int) -> bool:
-        step = self.step
-        tag = self.tag + schedule.tags[step]
-        if not self._send(code == ISEND, schedule.peers[step], schedule.sizes[step], tag):
+        if self.stage == FRESH:
+            step = self.step
+            peer = schedule.peers[step]
+            nbytes = schedule.sizes[step]
+            plans = self.plans
+            plan = plans[step] if len(plans) > 0 else None
+            if plan is None:
+                context = self.context
+                assert context is not None
+                plan = self.plan_to(context, peer, nbytes)
+                if len(plans) > 0:
+                    plans[step] = plan
+            if not self._send(code == ISEND, peer, nbytes, self.tag + schedule.tags[step], plan):
+                return False
+        elif not self._send_on(code == ISEND):
             return False
         if code == ISEND:
             self._keep_slot()
@@ -513,19 +527,22 @@ class Process(AbstractProcess):
         self.next_slot += 1
         self.blocked = None
 
-    def _send(self, immediate: bool, peer: int, nbytes: int, tag: int) -> bool:
-        """Go on with a step that sends; its request is `blocked`. True when the step is done."""
-        if self.stage == FRESH:
-            context = self.context
-            assert context is not None
-            send = Send(context, self.rank, peer, tag, nbytes)
-            if immediate:
-                send.immediate = True
-            send.expect(self)
-            self.blocked = send
-            self.stage = PAID
-            if send.start_cost > 0.0 and not self._hold(send.start_cost):
-                return False
+    def _send(self, immediate: bool, peer: int, nbytes: int, tag: int, plan: Plan) -> bool:
+        """Begin with a step that sends; its request is `blocked`. True when the step is done."""
+        context = self.context
+        assert context is not None
+        send = Send(context, self.rank, peer, tag, nbytes)
+        if immediate:
+            send.immediate = True
+        send.follow(plan)
+        self.blocked = send
+        self.stage = PAID
+        if send.start_cost > 0.0 and not self._hold(send.start_cost):
+            return False
+        return self._send_on(immediate)
+
+    def _send_on(self, immediate: bool) -> bool:
+        """Go on with a step that sends. True when it is done."""
         if self.stage == PAID:
             request = self.blocked
             assert request is not None

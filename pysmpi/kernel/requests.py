@@ -70,6 +70,13 @@ class AbstractProcess(Event):
         self.all: bool = True  # whether it waits for all of its requests
         # Whether its program stands in a call, so that the memory of its messages cannot change.
         self.calling: bool = False
+        # Its mailbox in the context of its latest message.
+        self.box: Optional[AbstractMailbox] = None
+        self.boxed: Optional[Context] = None
+
+    def plan_to(self, context: "Context", destination: int, nbytes: int) -> Plan:
+        """The plan of a message of `nbytes` to a rank of a context."""
+        return self.engine.book.plan(self.slot, context.members[destination].slot, nbytes)
 
     def notify(self, request: KernelRequest) -> None:
         """A request that the process waits for is complete."""
@@ -234,9 +241,10 @@ class Send(Envelope):
 
     def expect(self, process: "AbstractProcess") -> None:
         """Get the sender's cost of the message from the transport."""
-        engine = process.engine
-        peer = self.context.members[self.destination]
-        plan = engine.book.plan(process.slot, peer.slot, self.nbytes)
+        self.follow(process.plan_to(self.context, self.destination, self.nbytes))
+
+    def follow(self, plan: Plan) -> None:
+        """Take a plan, and from it the sender's cost."""
         self.plan = plan
         self.detached = self.mode == BUFFERED or (self.mode == STANDARD and plan.detached)
         self.eager = plan.eager and self.mode != SYNCHRONOUS

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
-from pysmpi.kernel.process import FRESH, POSTED, Core, Process
+from pysmpi.kernel.plan import Plan
+from pysmpi.kernel.process import FRESH, NO_PLANS, POSTED, Core, Process
 from pysmpi.kernel.requests import AbstractEngine, Context, KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
 
@@ -55,6 +56,7 @@ class Action:
         self.peer: int = 0
         self.tag: int = 0
         self.nbytes: int = 0
+        self.plan: Optional[Plan] = None  # of its message
         self.next: Optional[Action] = None
         self.shelf: Optional[Shelf] = None
         self.amount: float = 0.0
@@ -62,10 +64,11 @@ class Action:
         self.key: object = None
         self.name: str = name
         # A collective call, the number of its operation, and its schedule if the node-level
-        # communicators `ready` exist before it.
+        # communicators `ready` exist before it, with the plans of its messages.
         self.call: Any = None
         self.operation: int = 0
         self.schedule: Optional[Schedule] = None
+        self.plans: list[Optional[Plan]] = NO_PLANS
         self.ready: object = None
 
 
@@ -204,8 +207,18 @@ class TracedProcess(Process):
         """Go on with an action; True when it is done."""
         kind = action.kind
         if kind <= ISENDS:
-            if not self._send(kind == ISENDS, action.peer, action.nbytes, action.tag):
-                return False
+            if self.stage != FRESH:
+                if not self._send_on(kind == ISENDS):
+                    return False
+            else:
+                peer = action.peer
+                nbytes = action.nbytes
+                plan = action.plan
+                if plan is None:
+                    plan = self.plan_to(self.common.messages, peer, nbytes)
+                    action.plan = plan
+                if not self._send(kind == ISENDS, peer, nbytes, action.tag, plan):
+                    return False
             self._began(action, kind == ISENDS)
             return True
         if kind <= IRECEIVES:
@@ -303,12 +316,16 @@ class TracedProcess(Process):
                     common.steps += len(made.codes)
                     action.schedule = made
                     action.ready = ready
+                    action.plans = [None] * len(made.codes)
                 schedule = made
+            if action.schedule is schedule:
+                self.plans = action.plans
             tag = common.tag(number, action.operation)
             self.prepare(schedule, common.collective, self.rank, tag)
         if not self._execute(schedule):
             return False
         self.schedule = None
+        self.plans = NO_PLANS
         self.context = self.common.messages
         return True
 

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import ANY, Mailbox, accepts, hopeless, mailbox_of, undeliverable
-from pysmpi.kernel.requests import Context, Losses, Receive, Send
+from pysmpi.kernel.plan import Transport
+from pysmpi.kernel.requests import AbstractProcess, Context, Losses, Receive, Send
 
 CONTEXT = Context(1, [])
 
@@ -117,7 +119,8 @@ def test_candidates_are_the_first_of_each_source():
 
 
 def test_asking_whether_a_message_can_come_changes_nothing():
-    context = Context(1, [])
+    engine = Engine(Transport(), 3)
+    context = Context(1, [AbstractProcess(engine, rank, rank) for rank in range(3)])
     context.closed, context.lost = set(), Losses()
     context.lost.sources, context.lost.destinations = {2}, {2}
     receives = [Receive(context, source, 0, 5, 1) for source in (1, 2, ANY)]
