@@ -30,7 +30,7 @@ class Scales:
     `compute` scales the program's compute, `latency` latencies, `transfer` the time of bytes,
     `overhead` the processor time of messages, `contention` the part of transfers that other
     messages cause (None: as `transfer`). `ranks` are further factors of the compute of single
-    ranks, `lines` of the compute before calls of a site (by its number).
+    ranks, `lines` of the compute between the calls of two sites (by their numbers).
     """
 
     compute: float = 1.0
@@ -39,7 +39,7 @@ class Scales:
     overhead: float = 1.0
     contention: float | None = None
     ranks: dict[int, float] = field(default_factory=dict)
-    lines: dict[int, float] = field(default_factory=dict)
+    lines: dict[tuple[int, int], float] = field(default_factory=dict)
     links: dict[int, float] = field(default_factory=dict)  # of messages that cross a link
 
 
@@ -336,7 +336,7 @@ class EventGraph:
                 if not self.in_call(i):
                     lasted *= compute[mine]
                     if lines:
-                        lasted *= lines.get(self.until[i], 1.0)
+                        lasted *= lines.get((self.since[i], self.until[i]), 1.0)
                 elif what == events.START_SEND:
                     cost = min(lasted, x[i])
                     lasted += cost * (overhead - 1.0)

@@ -156,10 +156,12 @@ class Analysis:
         if cause != COMPUTE or len(self.graph.kind) > MOST_ROWS:
             return ""
         path = self.path
-        calls = {piece.site for piece in path.pieces if path.place(piece) == place} - {-1}
-        if not calls:
-            return ""
-        scales = Scales(lines=dict.fromkeys(calls, 0.9))
+        lines = {
+            (piece.since, piece.site)
+            for piece in path.pieces
+            if piece.cause == COMPUTE and path.place(piece) == place
+        }
+        scales = Scales(lines=dict.fromkeys(lines, 0.9))
         saved = self.graph.seconds - self.graph.makespan(scales)
         return f"{text.seconds(max(0.0, saved))} ({saved / self.graph.seconds:.1%})"
 

@@ -1,5 +1,6 @@
 """The critical path is as long as the run, and shortening it shortens a second run as predicted."""
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from pysmpi.analysis.graph import EventGraph, Scales
 from pysmpi.analysis.path import COMPUTE, CONTENTION, LATENCY, TRANSFER, critical_path
+from pysmpi.analysis.why import analyse
 
 FIVE = [
     ("npb_cg.py", 4, "--class", "S"),
@@ -65,7 +67,9 @@ def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record,
         for number, one in enumerate(run.sites)
         if f"{one[1].rpartition('/')[2]}:{one[2]}" == place
     ]
-    predicted = graph.makespan(Scales(lines=dict.fromkeys(same, 0.9)))
+    before = range(-1, len(run.sites))
+    lines = {(since, until): 0.9 for since in before for until in same}
+    predicted = graph.makespan(Scales(lines=lines))
     assert predicted < run.seconds
     again = record(*app, compute="200us", listener=Shortener(place, 0.9), **MACHINE)
     assert run.seconds - again.seconds == pytest.approx(run.seconds - predicted, rel=0.02)
@@ -83,6 +87,32 @@ def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(reco
         again = record(*app, compute="20us", cfg=cfg, **MACHINE)
         assert again.seconds == pytest.approx(graph.makespan(scales), rel=0.02)
         assert again.seconds <= run.seconds
+
+
+@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
+def test_less_compute_saves_no_more_than_its_share(record, app):
+    """Also where compute of several lines ends with one call."""
+    analysis = analyse(EventGraph(record(*app, compute="1ms", **MACHINE)))
+    pattern = re.compile(r"([\d.]+)%  compute .*; 10 % less .* \(([\d.]+)%\)")
+    found = [match.groups() for match in map(pattern.search, analysis.lines()) if match]
+    assert found
+    for share, saved in found:
+        assert float(saved) <= float(share) / 10.0 + 0.1
+
+
+def test_compute_of_two_lines_before_one_call(record):
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        for i in range(10):
+            if i == 0:
+                comm.Barrier()
+            comm.Sendrecv(bytes(8), comm.rank, 0, bytearray(8), comm.rank, 0)
+
+    lines = analyse(EventGraph(record(main, 1, compute="1ms", **MACHINE))).lines()
+    saved = [float(re.search(r"saves ([\d.]+) us", line)[1]) for line in lines if "saves" in line]
+    assert sorted(saved) == [100.0, 100.0, 100.0, 900.0]
 
 
 def test_it_names_the_late_rank_and_the_line(record):
