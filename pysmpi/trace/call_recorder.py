@@ -371,7 +371,7 @@ class CallRecorder:
         thread = self._thread(rank.process)
         record = thread.call
         context = contribution.context or communicator.coll
-        number = self._collectives.number(contribution, context.number, self._calls + 1)
+        number = self._collectives.number(contribution, context, self._calls + 1)
         self._calls = max(self._calls, number)
         self._entered = number
         if communicator.remote is not communicator:

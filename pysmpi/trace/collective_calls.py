@@ -23,15 +23,18 @@ class CollectiveCalls:
         self._algorithms: dict[tuple[Any, ...], str] = {}
         self._live: dict[str, bool] = {}
 
-    def number(self, contribution: Contribution, context: int, new: int) -> int:
+    def number(self, contribution: Contribution, context: Context, new: int) -> int:
         """The number of the call that a rank enters: `new` for its first rank."""
-        key = context, contribution.label, contribution.number
+        communicator, remote = contribution.communicator, contribution.communicator.remote
+        number = context.number
+        if remote is not communicator and context is communicator.coll:
+            number = min(number, remote.coll.number)  # the same for both groups
+        key = number, contribution.label, contribution.number
         known = self._entering.get(key)
         if known is None:
-            communicator = contribution.communicator
             ranks = communicator.size
-            if communicator.remote is not communicator:
-                ranks += communicator.remote.size
+            if remote is not communicator:
+                ranks += remote.size
             known = self._entering[key] = [new, ranks]
         known[1] -= 1
         if known[1] == 0:

@@ -168,6 +168,13 @@ def test_it_compares_two_runs(run_of, shown, tmp_path):
     text = shown.run("document.getElementById('compare').innerText")
     assert re.search(r"fast takes [\d.]+ ms, [\d.]+ % less than slow \([\d.]+ ms\)", text), text
     assert "Sendrecv at" in text
+    text = shown.run("document.body.innerText")
+    changes = re.findall(r"^(?:ideal network|rank \d twice as slow)\s.*\s(\S)\S+ %$", text, re.M)
+    assert set(changes) == {"+", "\u2212"}, text
+    (tmp_path / "same.html").write_text(page([slow, slow]))
+    shown.open(tmp_path / "same.html")
+    text = shown.run("document.getElementById('compare').innerText")
+    assert re.search(r"slow takes [\d.]+ ms, as slow\.", text), text
     assert shown.errors == []
 
 

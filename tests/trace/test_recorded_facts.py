@@ -107,6 +107,7 @@ def test_lines_partners_and_communicators(found):
         ("Isend", "request = comm.Isend", (("dest", 1),)),
         ("Recv", "comm.Recv(np.zeros(SMALL", (("source", 3),)),
         ("Bcast", "half.Bcast", (("root", 1),)),
+        ("Sendrecv", "comm.Sendrecv", (("dest", 3), ("source", 1))),
     ):
         call = calls(found, 2, name)[0]
         assert Path(call.site).name == f"test_recorded_facts.py:{line_of(text)}"
@@ -165,9 +166,7 @@ def test_datatypes_epochs_and_files(found):
     numbers = [*record["integers"], *record["counts"]]
     assert sorted(numbers)[-3:] == [1, 5, 10] and call.sent == call.received == 80
     epochs = [
-        (call.name, epoch)
-        for call in found.calls_of(1)
-        for epoch in call.details.get("epochs", [])
+        (call.name, epoch) for call in found.calls_of(1) for epoch in call.details.get("epochs", [])
     ]
     assert epochs == [
         ("Post", ["open", "post", [0]]), ("Start", ["open", "start", [2]]),
@@ -253,3 +252,53 @@ def test_a_trace_replaces_an_older_one(tmp_path):
     for count in (50, 2):
         pysmpi.run(main, 2, args=(count,), trace=tmp_path / "run.jsonl", compute="none")
         assert len(read_lines(tmp_path / "run.jsonl").calls) == 2 * count
+
+
+def test_ranks_of_both_groups_enter_one_collective_call(tmp_path):
+    def main() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        side = comm.rank > 1
+        both = comm.Split(side).Create_intercomm(0, comm, 0 if side else 2)
+        for _ in range(3):
+            both.Barrier()
+        request = both.Barrier_init()
+        request.Start()
+        request.Wait()
+
+    pysmpi.run(main, 5, trace=tmp_path / "run.jsonl", platform="graphene", compute="5us")
+    entered = [int(a) for _, _, a, _, _ in rows(read_lines(tmp_path / "run.jsonl"), events.ENTER)]
+    assert sorted(entered.count(one) for one in set(entered)) == [5, 5, 5, 5]
+
+
+def test_calls_that_only_compute_begin_and_end_after_it(tmp_path):
+    """The compute is billed later."""
+
+    def main() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        sum(range(200_000))
+        request = comm.Psend_init(bytes(8), 1, (comm.rank + 1) % 2)
+        request.Free()
+        comm.Barrier()
+
+    pysmpi.run(main, 2, trace=tmp_path / "run.jsonl", platform="graphene", compute="native")
+    for rank in range(2):
+        first = read_lines(tmp_path / "run.jsonl").calls_of(rank)[0]
+        assert first.name == "Psend_init" and first.start >= 1e-3
+        assert first.start <= first.end < first.start + 1e-3
+
+
+def test_costs_of_the_start_of_sends(tmp_path):
+    def main() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        comm.Send(bytes(100), 1) if comm.rank == 0 else comm.Recv(bytearray(100), 0)
+
+    pysmpi.run(main, 2, trace=tmp_path / "run.jsonl", platform="graphene", compute="none",
+               cfg={"smpi/os": "0:3e-3:1e-5"})  # fmt: skip
+    ((_, _, _, nbytes, cost),) = rows(read_lines(tmp_path / "run.jsonl"), events.START_SEND)
+    assert nbytes == 100 and cost == pytest.approx(3e-3 + 100 * 1e-5)

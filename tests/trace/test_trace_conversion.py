@@ -31,9 +31,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("suffix", ["json", "csv", "ti", "jsonl", "paje", "goal"])
 def test_a_conversion_is_what_the_run_would_have_written(suffix, recording, tmp_path):
     convert(str(recording), str(tmp_path / f"converted.{suffix}"))
-    pysmpi.run(
-        exchange, 4, trace=tmp_path / f"run.{suffix}", platform="graphene", compute="2us"
-    )
+    pysmpi.run(exchange, 4, trace=tmp_path / f"run.{suffix}", platform="graphene", compute="2us")
     one, other = (tmp_path / f"{name}.{suffix}" for name in ("converted", "run"))
     assert one.read_text() == other.read_text()
 
@@ -108,9 +106,7 @@ def test_goal_grows_in_proportion_to_the_messages(tmp_path):
     assert barriers(30) < 3.2 * few
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed"
-)
+@pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 def test_parquet_loses_nothing(recording, tmp_path):
     import pyarrow.parquet
 
@@ -208,3 +204,40 @@ def test_wrong_columns(column, reason, recording, tmp_path):
     other.write_text("\n".join(lines) + "\n")
     with pytest.raises(UsageError, match=f"line {at + 1}: .*{reason}"):
         read_lines(other)
+
+
+def test_the_graph_of_goal_takes_as_long_as_the_program(tmp_path):
+    """On a network that costs nothing; a token goes from rank to rank, and a call takes 10 us."""
+
+    def token() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.rank > 0:
+            comm.Irecv(bytearray(8), comm.rank - 1, 5).Wait()
+        if comm.rank < comm.size - 1:
+            comm.Isend(bytes(8), comm.rank + 1, 5).Wait()
+
+    pysmpi.run(token, 4, trace=tmp_path / "run.goal", platform="graphene", compute="10us")
+    needs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    costs: dict[tuple[str, str], int] = {}
+    sends: dict[tuple[str, str], tuple[str, str]] = {}
+    for rank, body in re.findall(
+        r"rank (\d+) \{\n(.*?)\}", (tmp_path / "run.goal").read_text(), re.S
+    ):
+        for line in body.splitlines():
+            if found := re.fullmatch(r"(l\d+) requires (l\d+)", line):
+                needs[rank, found[1]].append((rank, found[2]))
+                continue
+            label, what, amount, *rest = line.replace(":", "").split()
+            needs[rank, label] = []
+            costs[rank, label] = int(amount) if what == "calc" else 0
+            if what == "send":
+                sends[rank, rest[1]] = rank, label
+            elif what == "recv":
+                needs[rank, label].append(sends[rest[1], rank])
+    ends: dict[tuple[str, str], int] = {}
+    for one in needs:  # ranks are in order, and so are the operations of each
+        ends[one] = max((ends[other] for other in needs[one]), default=0) + costs[one]
+    last = [max(end for (rank, _), end in ends.items() if rank == str(one)) for one in range(4)]
+    assert last == [30_000, 50_000, 60_000, 50_000]

@@ -32,6 +32,7 @@ function bytes(value) {
   return Math.round(value) + " bytes";
 }
 const percent = (value) => (100 * value).toFixed(1) + " %";
+const signed = (value, text) => (value < 0 ? "\u2212" : "+") + text(Math.abs(value));
 const whole = (value) => value.toLocaleString("en");
 
 function element(tag, properties = {}, ...children) {
@@ -867,7 +868,7 @@ function whyPanel(run) {
   return panel("What would change it", false,
     table("Predicted from this run", ["if", "time", "change"], rows.map(([name, value]) => [name, seconds(value),
       element("span", { className: value < run.seconds * 0.9995 ? "better" : value > run.seconds * 1.0005 ? "worse" : "" },
-        (100 * (value / run.seconds - 1)).toFixed(1) + " %")])),
+        signed(value / run.seconds - 1, percent))])),
     element("br"),
     table("Efficiencies (POP): parallel = load balance x serialisation x transfer", ["efficiency", "share"],
       [["parallel", pop.parallel], ["load balance", pop.load_balance], ["serialisation", pop.serialisation],
@@ -908,13 +909,13 @@ function comparePanel() {
   const rows = [...sites].sort((x, y) => Math.abs(y[1][1] - y[1][0]) - Math.abs(x[1][1] - x[1][0])).slice(0, 40);
   const same = (x, y) => Math.abs(y - x) < 1e-9 * Math.max(a.seconds, b.seconds);
   const change = (x, y) => same(x, y) ? "0 s" : element("span", { className: y < x ? "better" : y > x ? "worse" : "" },
-    (y >= x ? "+" : "\u2212") + seconds(Math.abs(y - x)));
+    signed(y - x, seconds));
   const causes = a.causes.map((cause) => [cause, a.analysis.critical_path.causes[cause], b.analysis.critical_path.causes[cause]]);
   document.getElementById("compare").replaceWith(element("div", { className: "grid", id: "compare" },
     panel("Comparison", true,
-      element("p", {}, `${b.name} takes ${seconds(b.seconds)}, ` +
-        `${Math.abs(100 * (b.seconds / a.seconds - 1)).toFixed(1)} % ` +
-        `${b.seconds < a.seconds ? "less" : "more"} than ${a.name} (${seconds(a.seconds)}). ` +
+      element("p", {}, `${b.name} takes ${seconds(b.seconds)}, ` + (same(a.seconds, b.seconds) ? `as ${a.name}. ` :
+        `${percent(Math.abs(b.seconds / a.seconds - 1))} ` +
+        `${b.seconds < a.seconds ? "less" : "more"} than ${a.name} (${seconds(a.seconds)}). `) +
         `The figures at the top are those of ${a.name}.`),
       scroll(table("Mean time of a rank, the largest differences first", ["place", a.name, b.name, "change"],
         rows.map(([name, [x, y]]) => [name, seconds(x), seconds(y), change(x, y)]))),
