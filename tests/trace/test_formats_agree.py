@@ -186,7 +186,23 @@ def test_a_wait_for_one_request_is_that_in_time_independent_traces(tmp_path):
     pysmpi.run(main, 2, trace=tmp_path / "run.ti", platform="graphene")
     lines = (tmp_path / "run.ti").read_text().splitlines()
     kinds = [line.split()[1:] for line in lines if line.startswith("0 ")]
-    order = [words for words in kinds if words[0] in ("send", "wait")]
-    assert [(words[0], words[-1] if words[0] == "wait" else words[2]) for words in order] == [
-        (kind, tag) for tag in "213" for kind in ("send", "wait")
+    order = [words[:4] for words in kinds if words[0] in ("send", "wait")]
+    assert order == [
+        words for tag in "213" for words in (["send", "1", tag, "8"], ["wait", "1", "0", tag])
     ]
+
+
+def test_a_message_that_nobody_receives_is_in_the_table(tmp_path):
+    pytest.importorskip("pyarrow", reason="tables need the extra pysmpi[parquet]")
+    import pyarrow.parquet
+
+    def main() -> None:
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.rank == 0:
+            MPI.COMM_WORLD.Send(bytes(33), 1, 5)
+
+    pysmpi.run(main, 2, trace=tmp_path / "run.parquet", platform="graphene")
+    rows = pyarrow.parquet.read_table(tmp_path / "run.parquet").to_pylist()
+    (row,) = [row for row in rows if row["kind"] == "message"]
+    assert (row["rank"], row["peer"], row["tag"], row["sent"]) == (0, 1, 5, 33)

@@ -160,9 +160,12 @@ def test_collective_calls(found):
 
 
 def test_datatypes_epochs_and_files(found):
+    from pysmpi.mpi import MPI
+
     call = calls(found, 1, "Sendrecv")[0]
     record = call.details["datatypes"]["sendbuf"]
     assert (record["size"], record["extent"]) == (80, 8 * (9 * 5 + 1))
+    assert record["combiner"] == MPI.COMBINER_VECTOR
     numbers = [*record["integers"], *record["counts"]]
     assert sorted(numbers)[-3:] == [1, 5, 10] and call.sent == call.received == 80
     epochs = [
@@ -302,3 +305,41 @@ def test_costs_of_the_start_of_sends(tmp_path):
                cfg={"smpi/os": "0:3e-3:1e-5"})  # fmt: skip
     ((_, _, _, nbytes, cost),) = rows(read_lines(tmp_path / "run.jsonl"), events.START_SEND)
     assert nbytes == 100 and cost == pytest.approx(3e-3 + 100 * 1e-5)
+
+
+def test_each_request_that_is_started_is_awaited(tmp_path):
+    """Also if it is complete before the wait, which takes no time."""
+
+    def main() -> None:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        other = 1 - comm.rank
+        for wait in ("Wait", "Waitall", "Waitany", "Test", "Testall"):
+            requests = [
+                comm.Isend(bytes(8), other), comm.Irecv(bytearray(8), other), comm.Ibarrier(),
+            ]  # fmt: skip
+            time.sleep(0.1)
+            if wait.endswith("all"):
+                getattr(MPI.Request, wait)(requests)
+            elif wait == "Waitany":
+                for _ in requests:
+                    MPI.Request.Waitany(requests)
+            else:
+                for request in requests:
+                    getattr(request, wait)()
+
+    pysmpi.run(main, 2, trace=tmp_path / "run.jsonl", platform="graphene", compute="none")
+    recording = read_lines(tmp_path / "run.jsonl")
+    for rank in range(2):
+        operations = [one for call in recording.calls_of(rank) for one in call.operations]
+        begun = [one[1] for one in operations if one[0] in ("send", "receive")]
+        begun += [-one[1] for one in operations if one[0] == "collective"]
+        ended = [number for one in operations if one[0] == "wait" for number in one[1]]
+        assert sorted(ended) == sorted(begun) and len(begun) == 15
+
+
+def test_cores_of_ranks(tmp_path):
+    pysmpi.run(lambda: None, 4, trace=tmp_path / "run.jsonl", platform="cluster", map_by="core")
+    places = read_lines(tmp_path / "run.jsonl").places
+    assert [(place.host, place.core) for place in places] == [("cluster-n0", i) for i in range(4)]
