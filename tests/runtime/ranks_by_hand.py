@@ -10,6 +10,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.owners import Owner
 from pysmpi.runtime import collection
 from pysmpi.runtime.finalizers import Finalizers
 from pysmpi.runtime.interpreter import Interpreter
@@ -18,7 +19,7 @@ from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.process.rank_environment import RankEnvironment
 
 
-class HandRank:
+class HandRank(Owner):
     """The part of a rank that the runtime needs."""
 
     def __init__(self, pid: int, environment: RankEnvironment | None) -> None:
