@@ -216,7 +216,9 @@ class Recording:
                         rank, call.thread, max(before, call.start - seconds), call.start,
                         call.number,
                     )  # fmt: skip
-                last[call.thread] = call.end
+                # The compute before a call that does nothing else is part of a later block.
+                if call.operations:
+                    last[call.thread] = call.end
 
     @cached_property
     def collectives(self) -> dict[int, CollectiveCall]:

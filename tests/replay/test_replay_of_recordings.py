@@ -400,8 +400,13 @@ def test_faster_cores(tmp_path):
     path = tmp_path / "run.jsonl"
     result = pysmpi.run(main, 1, trace=path, compute="1s", platform="graphene")
     speed = json.loads(path.read_text().splitlines()[1])[4]
-    half = Replay([(path, 0.0)], core_speed=speed / 2).run()
+    again = tmp_path / "again.jsonl"
+    half = Replay([(path, 0.0)], core_speed=speed / 2).run(LinesFormat(str(again)))
     assert half.seconds == pytest.approx(2 * result.seconds)
+    computes = [
+        sum(one.end - one.start for one in read_lines(name).computes()) for name in (path, again)
+    ]
+    assert computes == [pytest.approx(result.seconds), pytest.approx(2 * result.seconds)]
 
 
 def test_two_recordings_share_a_machine(tmp_path):
