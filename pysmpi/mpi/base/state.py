@@ -83,3 +83,5 @@ def forget(owner: O, kind: type[O]) -> None:
     state = owner.state
     owner.state = [state[i] if i in kept else None for i in range(max(kept, default=-1) + 1)
                    if i < len(state)]  # fmt: skip
+    # Here, not by the assignment: finalizers of the program may use the owner.
+    state.clear()

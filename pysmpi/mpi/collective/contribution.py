@@ -125,6 +125,9 @@ class Contribution:
         return found
 
 
+# As its base: else mypyc would run the inherited `__init__` twice in calls from Python, and the
+# attributes of the first time would never be freed.
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WithoutData(Contribution):
     """A collective call without data, such as a barrier."""
 
