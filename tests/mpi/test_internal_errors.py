@@ -15,7 +15,7 @@ from simulated import simulate
 
 from pysmpi.errors import PysmpiInternalError
 from pysmpi.mpi import MPI
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.collective import calls as collective
 from pysmpi.mpi.point_to_point import calls as point_to_point
 
 
@@ -70,7 +70,7 @@ def test_a_bug_in_a_receive_is_found(
 def test_a_bug_in_a_collective_is_found(
     monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
-    monkeypatch.setattr(Communicator, "next_call", planted(BUGS[kind]))
+    monkeypatch.setattr(collective, "run", planted(BUGS[kind]))
     error = caught(lambda comm: comm.Allreduce(np.zeros(2), np.zeros(2)))
     assert isinstance(error, PysmpiInternalError)
     assert isinstance(error.__cause__, kind)
