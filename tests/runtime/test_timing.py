@@ -123,7 +123,8 @@ def test_garbage_collection_is_left_out():
 
 def test_imports_are_left_out_and_bodies_of_the_program_are_not(write, tmp_path):
     source = "\n".join(f"def f{number}(x): return [x, {number}]" for number in range(12_000))
-    write("big.py", source)
+    for number in range(3):
+        write(f"big{number}.py", source)
     write(
         "busy.py",
         """
@@ -135,12 +136,10 @@ def test_imports_are_left_out_and_bodies_of_the_program_are_not(write, tmp_path)
         "program.py",
         """
         from mpi4py import MPI
-        MPI.timer.start()
-        import big
-        MPI.blocks.append(MPI.timer.stop())
-        MPI.timer.start()
-        import busy
-        MPI.blocks.append(MPI.timer.stop())
+        for name in ("big0", "big1", "big2", "busy"):
+            MPI.timer.start()
+            __import__(name)
+            MPI.blocks.append(MPI.timer.stop())
         """,
     )
     from ranks_by_hand import fake_mpi
@@ -153,8 +152,9 @@ def test_imports_are_left_out_and_bodies_of_the_program_are_not(write, tmp_path)
         run(ScriptProgram(path), 1, mpi, stopwatch=timing.stopwatch)
     begin = spent()
     compile(source, "big.py", "exec")
-    assert mpi.blocks[0] < (spent() - begin) / 2
-    assert 0.05 <= mpi.blocks[1] < 0.2
+    # The least of three: a machine that stops for 0.1 s must do so three times to matter.
+    assert min(mpi.blocks[:3]) < (spent() - begin) / 2
+    assert 0.05 <= mpi.blocks[3] < 0.2
 
 
 def test_recorded_blocks_are_played_back_exactly(tmp_path):
