@@ -56,7 +56,9 @@ def rarely(ranks: int, last: bool = False) -> Iterator[None]:
     time of a job of many ranks.
     """
     thresholds = gc.get_threshold()
-    gc.set_threshold(max(thresholds[0], 400_000, 20 * ranks), *thresholds[1:])
+    # A process of its own would search once for 700 new objects. Ranks that proceed
+    # together hold some tens of new objects each, which a smaller interval would search each time.
+    gc.set_threshold(max(thresholds[0], min(400_000 + 200 * ranks, 2**31 - 1)), *thresholds[1:])
     try:
         yield
     finally:
