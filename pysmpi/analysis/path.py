@@ -101,20 +101,20 @@ class CriticalPath:
 
 
 def span(sites: list[TracedSite], since: int, site: int) -> str:
-    """The lines between two calls, or the begin or end of the program: `cg.py:310-318`."""
+    """Where the program is between two calls, or its begin or end: `from cg.py:310 to 318`."""
     first = sites[since] if since != NONE else None
     last = sites[site] if site != NONE else None
     if last is None or not last[1]:
         if first is None or not first[1]:
-            return "the whole program"
-        return f"{first[1]}:{first[2]} to the end"
+            return "in the whole program"
+        return f"after {first[1]}:{first[2]}"
     if first is None or not first[1]:
-        return f"the start to {last[1]}:{last[2]}"
+        return f"before {last[1]}:{last[2]}"
     if first[1] == last[1]:
         if first[2] == last[2]:
-            return f"{last[1]}:{last[2]} (again)"
-        return f"{first[1]}:{first[2]} to {last[2]}"
-    return f"{first[1]}:{first[2]} to {last[1]}:{last[2]}"
+            return f"between two calls at {last[1]}:{last[2]}"
+        return f"from {first[1]}:{first[2]} to {last[2]}"
+    return f"from {first[1]}:{first[2]} to {last[1]}:{last[2]}"
 
 
 def critical_path(graph: EventGraph) -> CriticalPath:

@@ -131,8 +131,9 @@ class Analysis:
         found.append(f"critical path: {text.seconds(seconds)}: {', '.join(parts)}")
         for cause, place, part in self.path.by_place()[:8]:
             saved = self._saved(cause, place, part)
+            where = place if cause == COMPUTE or place == OUTSIDE else f"in {place}"
             found.append(
-                f"  {part / seconds:6.1%}  {cause} {place if place == OUTSIDE else f'in {place}'}"
+                f"  {part / seconds:6.1%}  {cause} {where}"
                 + (f"; 10 % less of it saves {saved}" if saved else "")
             )
         pop = self.efficiencies

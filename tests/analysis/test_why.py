@@ -3,6 +3,8 @@
 import base64
 import json
 import random
+import re
+from os.path import relpath
 
 import numpy as np
 import pytest
@@ -350,3 +352,26 @@ def test_a_picture_of_the_timeline(record, tmp_path, capsys):
     both = [str(tmp_path / "a.jsonl")] * 2
     assert status_of(["view", *both, "-o", str(tmp_path / "b.png")]) == 2
     assert "a picture shows one run" in capsys.readouterr().err
+
+
+def barriers_and_a_broadcast():
+    """The compute of the path is before, between and after these calls."""
+    from mpi4py import MPI
+
+    for _ in range(3):
+        MPI.COMM_WORLD.Barrier()
+    MPI.COMM_WORLD.Bcast(bytearray(1))
+
+
+def test_the_text_says_where_the_compute_of_the_path_is(record):
+    run = record(barriers_and_a_broadcast, 2, compute="1ms", **MACHINE)
+    first = barriers_and_a_broadcast.__code__.co_firstlineno
+    barrier, broadcast = f"test_why.py:{first + 5}", f"test_why.py:{first + 6}"
+    said = "\n".join(analyse(EventGraph(run)).lines())
+    where = re.findall("%  compute (.*);", said.replace(relpath(__file__), "test_why.py"))
+    assert where == [
+        f"between two calls at {barrier}",
+        f"after {broadcast}",
+        f"before {barrier}",
+        f"from {barrier} to {first + 6}",
+    ]
