@@ -57,8 +57,14 @@ ROOMS = [
 ]
 
 # Only this library calls the compiled functions, so the compiler may inline them, and calls need no
-# table.
-FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-plt"]
+# table. Each waiting rank has a copy of its stack, so functions should not grow by those that they
+# inline.
+FLAGS = [
+    "-fvisibility=hidden",
+    "-fno-semantic-interposition",
+    "-fno-plt",
+    "-fconserve-stack",
+]
 
 
 class OptionalBuild(build_ext):
