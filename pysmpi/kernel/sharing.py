@@ -35,8 +35,11 @@ from pysmpi.kernel.activities import (
 from pysmpi.kernel.events import INFINITY, EventQueue
 from pysmpi.kernel.solver import SLACK, Solver
 
-# Bundles without members that are kept: those of pairs of hosts, and the others.
+# Bundles that are kept at first: those of pairs of hosts, and the others. If more than one in
+# `BUSY` has members then, the number doubles: a large job that repeats its messages would otherwise
+# make all its bundles again and again.
 TWINS: Final = 1 << 15
+BUSY: Final = 8
 # Those of them that one pair of hosts refers to, besides the one with all constraints.
 OTHERS: Final = 8
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
@@ -54,6 +57,8 @@ class System(AbstractSystem):
         self.bundles: dict[object, Bundle] = {}
         self.kinds: dict[int, ActivityKind] = {}  # by the id of the list of constraints
         self.kept: list[ActivityKind] = []  # those with a bundle
+        self.most_kept: int = TWINS
+        self.most_bundles: int = TWINS
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
@@ -254,7 +259,7 @@ class System(AbstractSystem):
         key: object = (activity.penalty, activity.limit, tuple(constraints), tuple(weights))
         found = self.bundles.get(key)
         if found is None:
-            if len(self.bundles) >= TWINS:
+            if len(self.bundles) >= self.most_bundles:
                 self._drop_others()
             found = Bundle(self, activity.penalty, activity.limit, constraints, weights)
             found.key = key
@@ -283,7 +288,7 @@ class System(AbstractSystem):
             if bundle is not None:
                 bundle.drop()
             else:
-                if len(self.kept) >= TWINS:
+                if len(self.kept) >= self.most_kept:
                     self._drop_all()
                 self.kept.append(kind)
             bundle = Bundle(
@@ -302,7 +307,15 @@ class System(AbstractSystem):
         return kind
 
     def _drop_all(self) -> None:
-        """Let go of the bundles of all kinds."""
+        """Let go of the bundles of all kinds, or allow more of them if many have members."""
+        used = 0
+        for kind in self.kept:
+            bundle = kind.bundle
+            if bundle is not None and bundle.count > 0:
+                used += 1
+        if used * BUSY > self.most_kept:
+            self.most_kept *= 2
+            return
         for kind in self.kept:
             bundle = kind.bundle
             kind.bundle = None
@@ -312,12 +325,16 @@ class System(AbstractSystem):
         self.kinds.clear()
 
     def _drop_others(self) -> None:
-        """Let go of the bundles without members that have a key."""
+        """Let go of the bundles with a key, or allow more of them if many have members."""
         used: dict[object, Bundle] = {}
         for key, bundle in self.bundles.items():
-            bundle.drop()
             if bundle.count > 0:
                 used[key] = bundle
+        if len(used) * BUSY > self.most_bundles:
+            self.most_bundles *= 2
+            return
+        for bundle in self.bundles.values():
+            bundle.drop()
         self.bundles = used
 
     def _leave(self, activity: Activity, bundle: Bundle) -> None:

@@ -519,3 +519,40 @@ def test_the_bundle_of_a_kind_stays_for_the_next_messages(named):
     later = new_system()
     assert three(later).system is later
     assert three(system).system is system
+
+
+@pytest.mark.parametrize(("together", "again"), [(24, True), (1, False)])
+def test_as_many_bundles_are_kept_as_messages_run_at_once(together, again):
+    """A job repeats its messages; few at a time between many pairs leave no more than the limit."""
+    system = new_system()
+    system.most_kept = 4
+    pairs = [[Constraint(10.0), Constraint(20.0)] for _ in range(24)]
+    seconds = [[pair[1]] for pair in pairs]
+    weights, alone = [1.0, 0.05], [1.0]
+    kinds = [ActivityKind() for _ in pairs]
+
+    def all_of_them():
+        bundles = []
+        for first in range(0, len(pairs), together):
+            group = range(first, first + together)
+            running = []
+            for i in group:
+                running += [
+                    Activity(1.0, 1.0, 8.0, pairs[i], weights, kinds[i]) for _ in range(3)
+                ]
+                running.append(Activity(1.0, 1.0, 19.0, seconds[i], alone))
+            for one in running:
+                system.add(one)
+            system.share()
+            bundles += [kinds[i].bundle for i in group]
+            for one in running:
+                system.remove(one)
+        return bundles
+
+    for _ in range(6):  # until the links are contended from the start
+        all_of_them()
+    earlier = all_of_them()
+    same = [one is other for one, other in zip(earlier, all_of_them())]
+    assert all(same) if again else not any(same)
+    assert len(system.kept) <= system.most_kept
+    assert (system.most_kept > 4) == again
