@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 from pysmpi.collectives.building import build
 from pysmpi.collectives.call import Call
+from pysmpi.kernel import numbers
 from pysmpi.kernel.schedule import Schedule
 
 SHORT = 32  # steps of a schedule with columns that other ranks are likely to have
@@ -72,22 +73,17 @@ class ScheduleCache:
         self.steps = 0
 
 
-class CachedCall:
-    """The schedules of one call, by rank.
-
-    `columns` and `amounts` have short columns of these schedules, which ranks with the same place
-    in a tree have in common.
+class Columns:
+    """The short columns of the schedules of one call, which ranks with the same place in a tree
+    have in common.
     """
 
-    __slots__ = ("amounts", "columns", "last", "ready", "schedules", "steps")
+    __slots__ = ("amounts", "columns", "last")
 
     def __init__(self) -> None:
-        """Begin without schedules."""
+        """Begin without columns."""
         self.columns: dict[tuple[int, ...], list[int]] = {}
         self.amounts: dict[tuple[float, ...], list[float]] = {}
-        self.schedules: dict[int, Schedule] = {}
-        self.ready: dict[int, frozenset[str]] = {}
-        self.steps: int = 0
         self.last: Schedule | None = None
 
     def share(self, schedule: Schedule) -> None:
@@ -98,6 +94,7 @@ class CachedCall:
         last = self.last
         self.last = schedule
         if last is None:
+            schedule.compact_peers()
             return
         short = len(schedule) <= SHORT
         columns = self.columns
@@ -107,6 +104,8 @@ class CachedCall:
             schedule.codes = columns.setdefault(tuple(schedule.codes), schedule.codes)
         if schedule.peers == last.peers:
             schedule.peers = last.peers
+        else:
+            schedule.compact_peers()
         if schedule.sizes == last.sizes:
             schedule.sizes = last.sizes
         elif short:
@@ -120,6 +119,19 @@ class CachedCall:
         elif short:
             amounts = schedule.amounts
             schedule.amounts = self.amounts.setdefault(tuple(amounts), amounts)
+
+
+class CachedCall(Columns):
+    """The schedules of one call, by rank."""
+
+    __slots__ = ("ready", "schedules", "steps")
+
+    def __init__(self) -> None:
+        """Begin without schedules."""
+        super().__init__()
+        self.schedules: dict[int, Schedule] = {}
+        self.ready: dict[int, frozenset[str]] = {}
+        self.steps: int = 0
 
 
 _cache = ScheduleCache()
@@ -140,3 +152,4 @@ schedule_with_ready = _cache.with_ready
 def forget() -> None:
     """Clear the cache: schedules refer to the machine of their run."""
     _cache.clear()
+    numbers.forget()

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.schedule import Place
 
 
@@ -33,7 +34,7 @@ def wheel(size: int) -> list[int]:
     The list is shared: its numbers are the same objects in every schedule, which keeps large
     schedules small. Do not change it.
     """
-    return list(range(size)) * 3
+    return [shared(rank) for rank in range(size)] * 3
 
 
 def after(rank: int, size: int) -> list[int]:

@@ -177,7 +177,8 @@ class Context:
     def __init__(self, number: int, members: "list[AbstractProcess]") -> None:
         self.number: int = number
         self.members: list[AbstractProcess] = members
-        self.mailboxes: dict[int, AbstractMailbox] = {}
+        # By rank; empty before the first message.
+        self.mailboxes: list[Optional[AbstractMailbox]] = []
         self.first: int = -1  # the pid of rank 0 if those of the members are consecutive
         # The context of the other side, if it is one of an intercommunicator: its members send the
         # messages that arrive here.

@@ -9,7 +9,9 @@ execution drops them; one with `named=True` keeps them, for modules that follow 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, Optional, Union
+from typing import Any, Final, Optional, Union
+
+from pysmpi.kernel.numbers import shared
 
 SEND: Final = 0  # blocking send: pays os, waits as the protocol requires
 ISEND: Final = 1  # starts a send in a slot: pays ois
@@ -70,6 +72,11 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def compact_peers(self) -> None:
+        """Free the room to grow in the list of peers, and let all ranks share their objects."""
+        compact: list[Any] = [shared(peer) for peer in self.peers]
+        self.peers = compact
 
     def _step(self, code: int, peer: int, nbytes: int, tag: int, at: object) -> None:
         # Larger tags would match messages of other calls.

@@ -16,6 +16,7 @@ from greenlet import GreenletExit, getcurrent
 
 from pysmpi.frames import CallSite, current_site
 from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import KernelRequest
@@ -170,7 +171,7 @@ class Simulation:
         process.core.residents += 1
         process.resume = self._to_begin
         process.suspend = self._wait
-        rank = Rank(pid, world, process)
+        rank = Rank(shared(pid), world, process)
         rank.host, rank.core_number = place.host, place.core
         universe.processes.append(process)
         universe.ranks.append(rank)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 import weakref
 
 import greenlet
@@ -181,3 +182,23 @@ def test_a_switch_copies_no_stack_of_nested_interpreters(tmp_path):
     command = [sys.executable, "-m", "pysmpi", "run", "-n", "2", "--quiet", str(program)]
     found = subprocess.run(command, capture_output=True, text=True, check=True)
     assert 0 < int(found.stdout) < nested._stack_saved
+
+
+def test_ranks_in_a_split_share_the_columns_of_their_schedules():
+    found = []
+
+    def main():
+        from mpi4py import MPI
+
+        rank = current()
+        if rank.index == 0:
+            time.sleep(1.0)  # the others wait for the values of rank 0
+            found.extend(process.schedule for process in rank.universe.processes[1:])
+        MPI.COMM_WORLD.Split(0)
+
+    pysmpi.run(main, nprocs=20, compute="none")
+    for name in ("codes", "sizes", "tags", "amounts"):
+        columns = [getattr(schedule, name) for schedule in found]
+        different = len({tuple(column) for column in columns})
+        # Those of the first rank are only compared with those of the second.
+        assert different <= len({*map(id, columns)}) <= different + 1 < len(columns), name

@@ -12,6 +12,7 @@ from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
+from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import REDUCE, Schedule
@@ -148,8 +149,8 @@ def call_of(
     if call is None:
         nodes, slots = _places(communicator)
         call = same.calls[me] = Call(
-            op, me, communicator.size, root, count, type_size, None, None, commutative, in_place,
-            False, nodes, slots, communicator.universe.selection,
+            op, shared(me), shared(communicator.size), root, count, type_size, None, None,
+            commutative, in_place, False, nodes, slots, communicator.universe.selection,
         )  # fmt: skip
     return call
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from pysmpi.collectives.building import build
-from pysmpi.collectives.cache import schedule_for
+from pysmpi.collectives.cache import Columns, schedule_for
 from pysmpi.collectives.call import Call
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest
@@ -68,6 +68,10 @@ def agree(
     number = communicator.next_call(me)
     shared = communicator.enter(number, operation, me, value)
     schedule, context, place = _steps(rank, communicator, me, nbytes, gathers)
+    if gathers:
+        if shared.columns is None:
+            shared.columns = Columns()
+        shared.columns.share(schedule)
     rank.process.execute(schedule, context, place, tag_of(number, operation))
     if communicator.revoked and shared.result is None:
         check_intact(subject, communicator)

@@ -16,6 +16,8 @@ from typing import Any, Final, final
 from mypy_extensions import mypyc_attr
 
 from pysmpi import text
+from pysmpi.collectives.cache import Columns
+from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
@@ -31,10 +33,10 @@ class CollectiveState:
     """The shared data of the ranks of one collective call.
 
     `values[i]` is the contribution of rank i, `result` the common result, `left` the number of
-    ranks that are done.
+    ranks that are done. `columns` are those of schedules that are made for this call.
     """
 
-    __slots__ = ("operation", "values", "result", "left", "remote")
+    __slots__ = ("operation", "values", "result", "left", "remote", "columns")
 
     def __init__(self, operation: str) -> None:
         self.operation = operation
@@ -42,6 +44,7 @@ class CollectiveState:
         self.result: Any = None
         self.left = 0
         self.remote: CollectiveState | None = None  # of the other side of an intercommunicator
+        self.columns: Columns | None = None
 
 
 @final
@@ -87,7 +90,7 @@ class Communicator(Owner):
         universe.communicators[self.p2p.number] = universe.communicators[self.coll.number] = self
         self.topology: Any = None
         self.collective_states: dict[tuple[int, str], CollectiveState] = {}
-        self.calls: dict[int, int] = {}  # collective calls begun, by rank
+        self.calls: list[int] = [0] * self.size  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.state = []
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
@@ -103,14 +106,18 @@ class Communicator(Owner):
         """The rank of a process, which must be a member."""
         first = self.first
         if first == 0:
-            return pid  # the same object, which the tables of all calls then share
+            return pid
         return pid - first if first > 0 else self.group.rank_of(pid)
 
     def next_call(self, me: int) -> int:
         """The number of the collective call that rank `me` begins."""
-        number = self.calls.get(me, 0)
+        number = self.calls[me]
         self.calls[me] = number + 1
         return number
+
+    def begun(self, me: int) -> int:
+        """The number of collective calls that a rank has begun; 0 if it is not in the group."""
+        return self.calls[me] if me < self.size else 0
 
     def enter(self, number: int, operation: str, me: int, value: object) -> CollectiveState:
         """Contribute `value` to the collective call of this number; return its state.
@@ -127,7 +134,7 @@ class Communicator(Owner):
                 if other is None:
                     other = self.remote.collective_states[key] = CollectiveState(operation)
                 shared.remote, other.remote = other, shared
-        shared.values[me] = value
+        shared.values[shared_number(me)] = value
         return shared
 
     def exit(self, number: int, shared: CollectiveState) -> None:

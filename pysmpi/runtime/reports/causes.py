@@ -331,7 +331,7 @@ class Causes:
                 for rank, pid in enumerate(side.group):
                     if pid in same:
                         continue
-                    begun = side.calls.get(rank, 0)
+                    begun = side.begun(rank)
                     behind = begun <= collective.number
                     peer = self.of.get(pid)
                     other = (
@@ -499,7 +499,7 @@ def _public(operation: str) -> str:
 
 def _ordinal(communicator: Communicator, wait: Wait) -> int:
     if wait.pid in communicator.group:
-        return communicator.calls.get(communicator.rank_of(wait.pid), 1)
+        return max(communicator.begun(communicator.rank_of(wait.pid)), 1)
     return 1
 
 

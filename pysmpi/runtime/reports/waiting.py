@@ -190,7 +190,7 @@ class WaitFinder:
             return None
         number, operation = decode(process.tag)
         # Tags hold the low bits of the number; the rank has begun no later call than this.
-        latest = communicator.calls.get(process.rank, 1) - 1
+        latest = max(communicator.begun(process.rank), 1) - 1
         number = latest - (latest - number) % agreement._CALLS
         peers: set[int] = set()
         for request in pending:
