@@ -47,6 +47,9 @@ HOSTS = 1024
 NO_SMPI = "no SMPI: smpicc and smpirun are in Debian's libsimgrid-dev"
 NO_MPICH = "no MPICH: mpiexec is in `pip install mpich`"
 DEFAULT = "smpi/coll-selector:default"
+SMPI_OPTIONS = (
+    "--cfg=smpi/simulate-computation:no", "--cfg=smpi/wtime:0", "--log=root.thres:critical"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,32 @@ class Pattern:
     messages: int  # of a rank in a repetition
 
 
+# Ranks, and repetitions: enough that the first ones, which cost more, do not count for much.
+SIZES = ((16, 10_000), (256, 600), (4096, 40), (65536, 20))
+MOST_OF_SMPI = 4096  # ranks; more of them take it hours
 PATTERNS = (
     Pattern("ring", "ring", 1, 1),
     Pattern("halo", "halo", 1, 4),
     Pattern("halo, 64 ranks a node", "halo", 64, 4),
 )
+
+
+@dataclass(frozen=True)
+class MessageCost:
+    """Microseconds of the processor that a message takes."""
+
+    pattern: str
+    ranks: int
+    ours: float
+    theirs: float | None  # of SMPI, where it was run
+
+    def cells(self) -> tuple[str, ...]:
+        """The row of the table."""
+        theirs = "" if self.theirs is None else f"{self.theirs:.1f}"
+        return self.pattern, f"{self.ranks:,}", f"{self.ours:.1f}", theirs
+
+
+MESSAGE_HEADINGS = ("pattern", "ranks", "us a message", "SMPI")
 
 
 @dataclass
@@ -196,8 +220,7 @@ class Bench:
         ranks = case.few if self.quick else case.ranks
         arguments = [str(value) for value in (case.short if self.quick else case.arguments)]
         theirs = ["smpirun", "-np", str(ranks), "-platform", str(self.machine)]
-        theirs += ["-hostfile", str(self.hosts), "--cfg=smpi/simulate-computation:no"]
-        theirs += ["--cfg=smpi/wtime:0", "--log=root.thres:critical"]
+        theirs += ["-hostfile", str(self.hosts), *SMPI_OPTIONS]
         theirs += [f"--cfg={option}" for option in case.options]
         ours: list[object] = ["-n", ranks, "--platform", self.machine, "--hostfile", self.hosts]
         for option in ("smpi/wtime:0", *case.options):
@@ -246,10 +269,10 @@ class Bench:
                     continue
                 yield case.op, nbytes, theirs.seconds, ours.seconds
 
-    def of_a_message(self) -> Iterator[tuple[str, int, float]]:
-        """Pattern, number of ranks, and microseconds of the processor that a message takes."""
+    def of_a_message(self, smpi: bool) -> Iterator[MessageCost]:
+        """The cost of a message of each pattern and number of ranks, and SMPI's if it is there."""
         for pattern in PATTERNS:
-            for ranks, calls in ((16, 2000), (256, 200), (4096, 20), (65536, 4)):
+            for ranks, calls in SIZES:
                 if ranks <= pattern.cores:
                     continue
                 if self.quick:
@@ -261,23 +284,40 @@ class Bench:
                 machine, hosts = write_cluster(where, ranks // pattern.cores)
                 names = hosts.read_text().split()
                 hosts.write_text("".join(f"{name}\n" * pattern.cores for name in names))
-                pair = []
-                for repeats in (1, calls + 1):
-                    words = ["-n", ranks, "--platform", machine, "--hostfile", hosts]
-                    words += ["--cfg", "smpi/wtime:0"]
-                    words += [HERE / "programs" / f"{pattern.program}.py", repeats, 1000]
-                    pair.append(Measurement(pysmpi(*words)))
-                take_turns(pair, min(self.repeats, 3))
-                none, some = (statistics.median(side.processor) for side in pair)
+                commands = [
+                    pysmpi(
+                        "-n", ranks, "--platform", machine, "--hostfile", hosts,
+                        "--cfg", "smpi/wtime:0", HERE / "programs" / f"{pattern.program}.py",
+                    )
+                ]  # fmt: skip
+                if smpi and ranks <= MOST_OF_SMPI:
+                    built = str(self.compiled(pattern.program))
+                    commands.append(
+                        ["smpirun", "-np", str(ranks), "-platform", str(machine),
+                         "-hostfile", str(hosts), *SMPI_OPTIONS, built]
+                    )  # fmt: skip
+                runs = [
+                    Measurement([*command, str(repeats), "1000"])
+                    for command in commands
+                    for repeats in (1, calls + 1)
+                ]
+                take_turns(runs, min(self.repeats, 3))
+                seconds = [statistics.median(side.processor) for side in runs]
                 messages = calls * ranks * pattern.messages
+                costs = [
+                    (some - none) / messages * 1e6
+                    for none, some in zip(seconds[::2], seconds[1::2])
+                ]
                 print(f"{pattern.name}, {ranks:,} ranks", file=sys.stderr, flush=True)
-                yield pattern.name, ranks, (some - none) / messages * 1e6
+                yield MessageCost(
+                    pattern.name, ranks, costs[0], costs[1] if len(costs) > 1 else None
+                )
 
 
 def page(
     contests: list[Contest],
     operations: list[tuple[str, int, float, float]],
-    messages: list[tuple[str, int, float]],
+    messages: list[MessageCost],
     repeats: int,
     missing: list[str],
 ) -> str:
@@ -330,12 +370,13 @@ def page(
             "",
             "Messages of 1,000 B: Sendrecv around a ring, and exchanges with four neighbours "
             "(`halo`). A run with many repetitions less a run with one, for each message; one rank "
-            "a node if nothing else is said.",
+            "a node if nothing else is said. SMPI ran with up to "
+            f"{MOST_OF_SMPI:,} ranks.",
             "",
-            "| pattern | ranks | us a message |",
-            "| --- | --- | --- |",
+            "| " + " | ".join(MESSAGE_HEADINGS) + " |",
+            "|" + " --- |" * len(MESSAGE_HEADINGS),
         ]
-        lines += [f"| {name} | {ranks:,} | {us:.1f} |" for name, ranks, us in messages]
+        lines += ["| " + " | ".join(cost.cells()) + " |" for cost in messages]
     lines += ["", "More comparisons: [benchmarks/README.md](../benchmarks/README.md).", ""]
     return "\n".join(lines)
 
@@ -420,7 +461,7 @@ def main() -> int:
     missing = []
     contests: list[Contest] = []
     operations: list[tuple[str, int, float, float]] = []
-    messages: list[tuple[str, int, float]] = []
+    messages: list[MessageCost] = []
 
     if chosen.add and chosen.json is not None and chosen.json.exists():
         for row in json.loads(chosen.json.read_text())["rows"]:
@@ -430,7 +471,11 @@ def main() -> int:
                 figures = float(row["theirs"]), float(row["ours"])
                 operations.append((row["operation"], row["bytes"], *figures))
             elif row["case"] == "message" and "messages" not in chosen.only:
-                messages.append((row["pattern"], row["ranks"], row["microseconds"]))
+                messages.append(
+                    MessageCost(
+                        row["pattern"], row["ranks"], row["microseconds"], row.get("theirs")
+                    )
+                )
         if not chosen.only:
             there = {contest.key for contest in contests}
             there |= {"collectives"} if operations else set()
@@ -460,7 +505,7 @@ def main() -> int:
         if smpi and "collectives" in wanted:
             operations = list(bench.collectives())
         if "messages" in wanted:
-            messages = list(bench.of_a_message())
+            messages = list(bench.of_a_message(smpi))
 
     if chosen.quick:
         print("short runs on few ranks: most of each is the start", file=sys.stderr)
@@ -477,8 +522,7 @@ def main() -> int:
         print(f"geometric mean {geometric(ratios):.2f}, largest {max(ratios):.2f}")
     if messages:
         print()
-        rows = [(name, f"{ranks:,}", f"{us:.1f}") for name, ranks, us in messages]
-        print(table(("pattern", "ranks", "us a message"), rows))
+        print(table(MESSAGE_HEADINGS, [cost.cells() for cost in messages]))
     for reason in missing:
         print(reason, file=sys.stderr)
     there = {contest.key for contest in contests}
@@ -497,9 +541,12 @@ def main() -> int:
         for op, nbytes, theirs, ours in operations
     ]
     records += [
-        {"case": "message", "pattern": name, "ranks": ranks, "microseconds": us}
-        for name, ranks, us in messages
-    ]
+        {
+            "case": "message", "pattern": cost.pattern, "ranks": cost.ranks,
+            "microseconds": cost.ours, "theirs": cost.theirs,
+        }
+        for cost in messages
+    ]  # fmt: skip
     write_json(chosen.json, "benchmarks", records)
     return 0
 
