@@ -48,6 +48,8 @@ class Constraint:
         self.level: float = 0.0  # rate * penalty of those that it limits
         self.top: float = 0.0  # the largest rate * penalty of those that were solved
         self.moved: bool = False
+        self.ratio: float = 0.0  # the level at which it is saturated, as a heap knows it
+        self.place: int = 0  # in the region, among those with equal ratios
 
 
 class AbstractSystem:

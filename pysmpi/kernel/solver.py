@@ -17,7 +17,6 @@ together, and no others share their constraints. Their solution is remembered if
 at most two of them. The order of bundles then has no effect: a sum of two has one rounding.
 """
 
-from heapq import heapify, heappop, heapreplace
 from typing import Final, Optional
 
 from pysmpi.kernel.activities import Bundle, Constraint
@@ -50,10 +49,9 @@ class Lowest:
 
     def __init__(self) -> None:
         self.region: list[Constraint] = NO_REGION
-        self.light: list[Constraint] = NO_REGION  # those in the heap
         self.next: int = 0
         self.scans: int = 0
-        self.heap: list[tuple[float, int]] = []
+        self.heap: list[Constraint] = NO_REGION  # by `ratio`, then by `place`
 
     def begin(self, region: "list[Constraint]") -> None:
         """Rates begin to rise in a region."""
@@ -72,9 +70,7 @@ class Lowest:
                     if ratio < level:
                         level = ratio
             if self.scans == SCANS:
-                self.light = light = [one for one in self.region if one.open > 0]
-                self.heap = [(light[i].remaining / light[i].load, i) for i in range(len(light))]
-                heapify(self.heap)
+                self._line_up()
         else:
             level = self._first()
         return level if level > 0.0 else 0.0
@@ -89,22 +85,72 @@ class Lowest:
                 if constraint.open > 0 and constraint.remaining <= limit * constraint.load:
                     return constraint
         elif self._first() <= limit:
-            return self.light[heappop(self.heap)[1]]
+            return self._pop()
         return None
+
+    def _line_up(self) -> None:
+        """Make the heap of the constraints that are left."""
+        self.heap = heap = [one for one in self.region if one.open > 0]
+        i = 0
+        for constraint in heap:
+            constraint.ratio = constraint.remaining / constraint.load
+            constraint.place = i
+            i += 1
+        i >>= 1
+        while i > 0:
+            i -= 1
+            self._sink(i, heap[i])
 
     def _first(self) -> float:
         """Bring the top of the heap up to date, and return its level."""
-        while len(self.heap) > 0:
-            level, i = self.heap[0]
-            constraint = self.light[i]
+        heap = self.heap
+        while len(heap) > 0:
+            constraint = heap[0]
             if constraint.open == 0:
-                heappop(self.heap)
+                self._pop()
                 continue
+            level = constraint.ratio
             ratio = constraint.remaining / constraint.load
             if ratio <= level:
                 return level
-            heapreplace(self.heap, (ratio, i))
+            constraint.ratio = ratio
+            self._sink(0, constraint)
         return INFINITY
+
+    def _pop(self) -> Constraint:
+        """Take the top off the heap."""
+        heap = self.heap
+        last = heap.pop()
+        if len(heap) == 0:
+            return last
+        top = heap[0]
+        self._sink(0, last)
+        return top
+
+    def _sink(self, hole: int, constraint: Constraint) -> None:
+        """Put a constraint in a hole of the heap, or below it if those there come before it."""
+        heap = self.heap
+        size = len(heap)
+        while True:
+            below = 2 * hole + 1
+            if below >= size:
+                break
+            child = heap[below]
+            if below + 1 < size:
+                other = heap[below + 1]
+                if before(other, child):
+                    below += 1
+                    child = other
+            if before(constraint, child):
+                break
+            heap[hole] = child
+            hole = below
+        heap[hole] = constraint
+
+
+def before(one: Constraint, other: Constraint) -> bool:
+    """The order of constraints in a heap."""
+    return one.ratio < other.ratio or (one.ratio == other.ratio and one.place < other.place)
 
 
 class Solver:

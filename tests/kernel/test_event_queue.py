@@ -1,5 +1,9 @@
 """The event queue gives events by date, and those of a date in the order of their addition."""
 
+import random
+from heapq import heappop, heappush
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +77,56 @@ def test_the_order_is_that_of_a_sorted_list(operations):
         found = pop(queue)
         assert found == model[: len(found)]
         del model[: len(found)]
+    assert queue.empty()
+
+
+# Seconds until an event is due, as the processes of a large job have them.
+WAITS = {
+    "even": lambda chance: chance.random(),
+    "mostly soon": lambda chance: chance.expovariate(1.0) ** 3,
+    "at few dates": lambda chance: chance.choice([1.0, 2.0, 3.0, 50.0]),
+    "a few much later": lambda chance: chance.random() * chance.choice([1.0] * 99 + [1e9]),
+    "never": lambda chance: chance.choice([chance.random(), float("inf")]),
+    "all at once": lambda chance: 1.0,
+}
+
+
+@pytest.mark.parametrize("waits", WAITS)
+@pytest.mark.parametrize("pending", [5_000, 30_000])
+def test_the_order_is_the_same_if_later_events_wait_in_buckets(waits, pending):
+    chance, queue, model, number = random.Random(1), EventQueue(), [], 0
+    for _ in range(3 * pending):
+        if len(model) < pending and (not model or chance.random() < 0.7):
+            event = Event()
+            date = queue.now + WAITS[waits](chance)
+            queue.push(date, event)
+            heappush(model, (date, number, event))
+            number += 1
+        else:
+            assert queue.next() == model[0][0]
+            entry = queue.pop()
+            turn, queue.now = entry.turn, entry.date
+            while entry is not None:
+                following = entry.after
+                assert (entry.date, entry.event) == heappop(model)[::2]
+                queue.release(entry)
+                entry = following
+                if entry is not None and chance.random() < 0.1:
+                    queue.put_back(entry, turn)
+                    break
+            assert queue.empty() == (not model)
+    assert queue.buckets or waits in ("never", "all at once", "at few dates")
+    expected = [(date, event) for date, _, event in sorted(model)]
+    assert queue.all() == expected
+    for date, _ in expected[:: len(expected) // 5 + 1]:
+        assert queue.at(date) == [event for other, event in expected if other == date]
+    if expected:
+        queue.remove(*expected.pop(len(expected) // 2))
+        assert queue.all() == expected
+    while expected:
+        found = pop(queue)
+        assert found == expected[: len(found)]
+        del expected[: len(found)]
     assert queue.empty()
 
 
