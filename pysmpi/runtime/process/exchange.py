@@ -29,16 +29,18 @@ class State:
 
     `first` holds the values of names that are separate for each rank from the start. `values` holds
     the values of other names that differ from the common ones, by their numbers; `facets` holds
-    those of its facets.
+    those of its facets. `module_names` are the names of its modules, the same object in all states
+    with these names; None if it is not known, or if a module is being loaded.
     """
 
-    __slots__ = ("owner", "first", "values", "modules", "facets", "begun")
+    __slots__ = ("owner", "first", "values", "modules", "module_names", "facets", "begun")
 
     def __init__(self, owner: object = None) -> None:
         self.owner: Any = owner
         self.first: list[Any] = []
         self.values: dict[int, Any] = NO_VALUES
         self.modules: dict[str, Any] = {}
+        self.module_names: Optional[frozenset[str]] = None
         self.facets: dict[str, Any] = NO_FACETS
         self.begun: bool = False
 
@@ -56,7 +58,7 @@ class State:
 
 
 class NameGroup:
-    """The names of one dictionary."""
+    """The names of one dictionary; if it is `growing`, also those that ranks add."""
 
     def __init__(self, space: dict[str, object], view: Any) -> None:
         self.space: dict[str, object] = space
@@ -64,6 +66,17 @@ class NameGroup:
         self.seen: int = -1  # the version when its names were last known to be as noted
         self.put: bool = False  # whether a value was put there since
         self.numbers: list[int] = []
+        self.growing: bool = False
+        self.size: int = 0  # number of names at the last exchange
+        self.content: dict[str, Any] = {}  # known entries
+
+
+class WatchedList:
+    """A list that ranks share until one of them changes it in place."""
+
+    def __init__(self, number: int, content: list[Any]) -> None:
+        self.number: int = number  # of its name
+        self.content: list[Any] = content
 
 
 def _no_version(space: dict[str, object]) -> object:
@@ -103,14 +116,11 @@ class Exchange:
         self.now: list[Any] = []  # the value that was put there, or seen there last
         self.groups: list[NameGroup] = []  # of names, a dictionary each
         self.homes: list[NameGroup] = []  # of each name
-        self.growing: list[dict[str, object]] = []  # where names that are added are exchanged
-        self.sizes: list[int] = []  # number of names at the last exchange
-        self.contents: list[dict[str, Any]] = []  # known entries
         self.first: list[Any] = []  # makes the values that are separate from the start
         self.numbers: list[int] = []  # and the numbers of their names
         self.places: list[int] = []  # of each name, its place among these, or -1
-        self.lists: list[int] = []  # names of lists that may be changed in place
-        self.contents_of_lists: list[list[Any]] = []
+        self.lists: list[WatchedList] = []
+        self.module_names: dict[frozenset[str], frozenset[str]] = {}  # of states, each once
         self.facets: dict[str, Any] = {}
         self.live: dict[State, None] = {}  # of ranks that have begun and not ended
 
@@ -127,12 +137,7 @@ class Exchange:
                 return i
         value = space.get(name, MISSING)
         number = len(self.names)
-        for group in self.groups:
-            if group.space is space:
-                break
-        else:
-            group = NameGroup(space, self.version_of(space))
-            self.groups.append(group)
+        group = self._group_of(space)
         group.numbers.append(number)
         self.homes.append(group)
         self.spaces.append(space)
@@ -155,15 +160,24 @@ class Exchange:
         This rank keeps the list, and the others get a copy of its old contents.
         """
         number = self.watch(space, name)
-        self.lists.append(number)
-        self.contents_of_lists.append(list(space[name]))
+        self.lists.append(WatchedList(number, list(space[name])))
         return number
 
     def watch_new(self, space: dict[str, object]) -> None:
         """Exchange the names that ranks add to `space`."""
-        self.growing.append(space)
-        self.sizes.append(len(space))
-        self.contents.append(dict(space))
+        group = self._group_of(space)
+        group.growing = True
+        group.size = len(space)
+        group.content = dict(space)
+
+    def _group_of(self, space: dict[str, Any]) -> NameGroup:
+        """The names of a dictionary."""
+        for group in self.groups:
+            if group.space is space:
+                return group
+        group = NameGroup(space, self.version_of(space))
+        self.groups.append(group)
+        return group
 
     def _put(self, number: int, value: Any) -> None:
         space = self.spaces[number]
@@ -188,15 +202,12 @@ class Exchange:
                 value = space.get(self.names[number], MISSING)
                 if value is not self.now[number]:
                     self._changed(state, number, value)
-        for i in range(len(self.growing)):
-            if len(self.growing[i]) != self.sizes[i]:
-                self._grown(state, i)
+            if group.growing and len(space) != group.size:
+                self._grown(state, group)
 
     def _changed(self, state: State, number: int, value: Any) -> None:
         if (value is MISSING) != (self.now[number] is MISSING):
-            for i in range(len(self.growing)):
-                if self.growing[i] is self.spaces[number]:
-                    self.sizes[i] += -1 if value is MISSING else 1
+            self.homes[number].size += -1 if value is MISSING else 1
         self.now[number] = value
         if state is self.outside:
             self.base[number] = value
@@ -209,26 +220,26 @@ class Exchange:
 
     def _note_lists(self, state: State) -> None:
         """See whether the state that is shown has changed a list that others have as well."""
-        for i in range(len(self.lists)):
-            number = self.lists[i]
+        for watched in self.lists:
+            number = watched.number
             shared = self.base[number]
-            content = self.contents_of_lists[i]
+            content = watched.content
             if shared == content:
                 continue
             if state is self.outside:
-                self.contents_of_lists[i] = list(shared)
+                watched.content = list(shared)
             else:
                 self.base[number] = content
-                self.contents_of_lists[i] = list(content)
+                watched.content = list(content)
                 if self.now[number] is shared:
                     state.differ(number, shared)
 
-    def _grown(self, state: State, which: int) -> None:
+    def _grown(self, state: State, group: NameGroup) -> None:
         """Find the names that were added to a dictionary, or taken from it."""
-        space = self.growing[which]
-        known = self.contents[which]
+        space = group.space
+        known = group.content
         if state is self.outside:
-            self.contents[which] = dict(space)
+            group.content = dict(space)
             return
         for name, value in list(space.items()):
             if name not in known:
@@ -274,8 +285,11 @@ class Exchange:
                 continue
             if value is not module:
                 private[name] = value
+                if value is MISSING:
+                    self.shown.module_names = None
         for name in gone:
             del private[name]
+            self.shown.module_names = None
         if view is not None or len(table) != self.others + present:
             self._sort_out_strangers()
 
@@ -299,6 +313,7 @@ class Exchange:
                     shared[name] = module
                 else:
                     private[name] = module
+                    self.shown.module_names = None
                 continue
             known = shared[name]
             if known is MISSING or known is None:
@@ -352,6 +367,7 @@ class Exchange:
             return
         self.common[name] = known
         self.shown.modules[name] = module
+        self.shown.module_names = None
 
     def _is_part_of_shared(self, name: str, module: Any) -> bool:
         root = name.partition(".")[0]
@@ -363,6 +379,7 @@ class Exchange:
         if name not in modules:
             self.collect()
             modules[name] = MISSING
+            self.shown.module_names = None
             if name in self.shared:
                 self.common.setdefault(name, self.shared[name])
 
@@ -378,6 +395,7 @@ class Exchange:
         self.table[name] = module
         if new:
             private[name] = module
+            self.shown.module_names = None
         if known:
             self.table_seen = view[0]
 
@@ -421,6 +439,15 @@ class Exchange:
     def _show_modules(self, last: State, state: State) -> None:
         table = self.table
         incoming = state.modules
+        if last.module_names is not None and last.module_names is state.module_names:
+            # Most ranks have modules of the same names, which replace each other.
+            table.update(incoming)
+            if self.partial:
+                self._conceal(state)
+            self.others = len(table) - len(incoming)
+            if self.table_view is not None:
+                self.table_seen = self.table_view[0]
+            return
         for name in last.modules:
             if name not in incoming:
                 module = self.common.get(name, MISSING)
@@ -435,6 +462,9 @@ class Exchange:
             else:
                 table[name] = module
                 present += 1
+        if state.module_names is None and present == len(incoming):
+            names = frozenset(incoming)
+            state.module_names = self.module_names.setdefault(names, names)
         if self.partial:
             self._conceal(state)
         self.others = len(table) - present
@@ -479,9 +509,9 @@ class Exchange:
                 if now[number] is not value:
                     self._put(number, value)
         self._show_modules(last, state)
-        for i in range(len(self.growing)):
-            self.sizes[i] = len(self.growing[i])
         for group in self.groups:
+            if group.growing:
+                group.size = len(group.space)
             if group.put:
                 group.put = False
                 if group.view is not None:
@@ -505,6 +535,7 @@ class Exchange:
         state.first = []
         state.values = NO_VALUES
         state.modules = {}
+        state.module_names = None
         state.facets = NO_FACETS
 
 
