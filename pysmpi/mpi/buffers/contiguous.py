@@ -140,9 +140,13 @@ def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
         return None
     datatype = spec[items - 1]
     record: Any = getattr(datatype, "_impl", None)
-    layout: Any = getattr(record, "layout", None)
-    if layout is None or not record.committed:
-        return None
+    extent: int = getattr(record, "unit", 0)
+    layout: Any = None
+    if extent == 0:
+        layout = getattr(record, "layout", None)
+        if layout is None or not record.committed:
+            return None
+        extent = layout.ub - layout.lb
     view = _memoryview(spec[0])
     if writable and view.readonly:
         return None
@@ -155,17 +159,16 @@ def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
             return None
         count = given
     else:
-        extent: int = layout.ub - layout.lb
         if extent <= 0 or room % extent != 0:
             return None
         count = room // extent
     if count <= 0:
         return None
-    size: int = layout.size
+    size: int = extent if layout is None else layout.size
     nbytes = size * count
     if nbytes == 0:
         return None
-    if layout.dense:
+    if layout is None or layout.dense:
         if nbytes < room:
             data = data[:nbytes]
         elif nbytes > room:
