@@ -16,6 +16,7 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
     "pysmpi/runtime/process/exchange.py",
+    "pysmpi/mpi/base/integers.py",
     "pysmpi/mpi/base/owners.py",
     "pysmpi/mpi/base/running.py",
     "pysmpi/mpi/base/state.py",

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import integer, sequence
+from pysmpi.mpi.base.integers import plain_integers
 from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import (
     EMPTY,
@@ -204,10 +205,12 @@ def reduce_scatter_counts(
 
     If a program omits the counts, the caller must first collect the receive count of every process.
     """
-    counts = sequence(counts)
-    if len(counts) != place.size:
-        raise ValueError(f"expecting {place.size} items, got {len(counts)}")
-    numbers = [integer(counts[i]) for i in range(place.size)]
+    numbers = plain_integers(counts)
+    items = sequence(counts) if numbers is None else numbers
+    if len(items) != place.size:
+        raise ValueError(f"expecting {place.size} items, got {len(items)}")
+    if numbers is None:
+        numbers = [integer(item) for item in items]
     total = sum(numbers)
     send, receive = buffers.send, buffers.receive
     if buffers.in_place:
@@ -215,7 +218,7 @@ def reduce_scatter_counts(
             raise ValueError(f"mismatch in receive count {receive.count} "
                              f"and sum(counts) {total}")
         return numbers
-    if send.datatype != receive.datatype:
+    if send.datatype is not receive.datatype and send.datatype != receive.datatype:
         raise ValueError("mismatch in send and receive MPI datatypes")
     if send.count != total:
         raise ValueError(f"mismatch in send count {send.count} and sum(counts) {total}")

@@ -35,7 +35,10 @@ from pysmpi.mpi.groups.communicator import Communicator
 
 _NO_LEVELS: frozenset[str] = frozenset()
 
-CallKey = tuple[str, int, int, int, bool, bool]
+CallKey = tuple[str, int, int, int, bool, bool, tuple[int, ...] | None]
+
+# Operations whose counts are the same on every rank. The count of a rank follows from them.
+ALIKE: Final = frozenset({"allgatherv", "reduce_scatter"})
 
 
 class SameCalls:
@@ -126,8 +129,12 @@ def call_of(
     sources: tuple[int, ...] = (),
     destinations: tuple[int, ...] = (),
 ) -> Call:
-    """The call of rank `me` on a communicator, which caches its latest calls of equal blocks."""
-    if send_counts is not None or recv_counts is not None or sources or destinations:
+    """The call of rank `me` on a communicator.
+
+    It caches its latest calls that many ranks make with the same arguments.
+    """
+    alike = recv_counts is None or op in ALIKE
+    if send_counts is not None or not alike or sources or destinations:
         nodes, slots = _places(communicator)
         return Call(
             op, me, communicator.size, root, count, type_size, send_counts, recv_counts,
@@ -136,8 +143,11 @@ def call_of(
         )  # fmt: skip
     kept = SCHEDULES.of(communicator)
     same = kept.latest
-    if same is None or not _is_of(same.key, op, count, type_size, root, commutative, in_place):
-        key = (op, count, type_size, root, commutative, in_place)
+    equal = count if recv_counts is None else 0
+    if same is None or not _is_of(
+        same.key, op, equal, type_size, root, commutative, in_place, recv_counts
+    ):
+        key = (op, equal, type_size, root, commutative, in_place, recv_counts)
         same = kept.calls.get(key)
         if same is None:
             if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
@@ -149,19 +159,26 @@ def call_of(
     if call is None:
         nodes, slots = _places(communicator)
         call = same.calls[me] = Call(
-            op, shared(me), shared(communicator.size), root, count, type_size, None, None,
+            op, shared(me), shared(communicator.size), root, count, type_size, None, same.key[6],
             commutative, in_place, False, nodes, slots, communicator.universe.selection,
         )  # fmt: skip
     return call
 
 
 def _is_of(
-    key: CallKey, op: str, count: int, type_size: int, root: int, commutative: bool, in_place: bool
+    key: CallKey,
+    op: str,
+    count: int,
+    type_size: int,
+    root: int,
+    commutative: bool,
+    in_place: bool,
+    recv_counts: tuple[int, ...] | None,
 ) -> bool:
     """Whether a call has these arguments; a comparison takes less time than a search."""
     return (
         key[0] == op and key[1] == count and key[2] == type_size and key[3] == root
-        and key[4] == commutative and key[5] == in_place
+        and key[4] == commutative and key[5] == in_place and key[6] == recv_counts
     )  # fmt: skip
 
 
@@ -300,7 +317,8 @@ def _built(call: Call, ready: frozenset[str]) -> tuple[Schedule, frozenset[str]]
 
 def _recurs(call: Call) -> bool:
     """Whether the communicator has the same object for the next equal call."""
-    return call.send_counts is None and call.recv_counts is None and not call.destinations
+    alike: bool = call.recv_counts is None or call.op in ALIKE
+    return alike and call.send_counts is None and not call.destinations
 
 
 def reduced(contribution: Contribution) -> list[float]:

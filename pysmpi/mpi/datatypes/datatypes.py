@@ -9,6 +9,7 @@ from pysmpi.mpi.base import attributes as _attributes
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
 from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
+from pysmpi.mpi.base.integers import plain_integers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
@@ -524,7 +525,8 @@ def checked(obj: object, argument: str) -> Datatype:
 
 def integers(values: Sequence[int], count: int | None = None) -> list[int]:
     """A list of integers, of a given length if there is one."""
-    numbers = [integer(value) for value in sequence(values)]
+    plain = plain_integers(values)
+    numbers = [integer(value) for value in sequence(values)] if plain is None else plain
     if count is not None and len(numbers) != count:
         raise ValueError(f"{named(values)}expecting {count} items, got {len(numbers)}")
     return numbers
