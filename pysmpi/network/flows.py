@@ -35,6 +35,18 @@ class Resource:
         self.resistance: float = resistance
         self.shared: bool = shared
         self.constraint: Constraint = constraint
+        # The latest path that uses it, by number, and its place among the constraints there.
+        self.path: int = 0
+        self.place: int = 0
+
+
+class Halves:
+    """The links of a host from and to the centre of its zone; without a centre, `zone` is None."""
+
+    def __init__(self, zone: object, up: "list[Resource]", down: "list[Resource]") -> None:
+        self.zone: object = zone
+        self.up: list[Resource] = up
+        self.down: list[Resource] = down
 
 
 class Path:
@@ -107,6 +119,9 @@ class FlowTransport(Transport):
         self.overheads: Any = overheads
         self.resources: dict[object, Resource] = {}  # by link
         self.weights: dict[tuple[float, ...], list[float]] = {}  # most pairs have the same
+        self.latest: list[float] = []  # those of the latest path
+        self.halves: dict[int, Halves] = {}  # by host
+        self.made: int = 0  # paths, over the whole simulation
         self.paths: dict[int, Path] = {}
         self.sizes: dict[int, Sized] = {}
 
@@ -157,10 +172,19 @@ class FlowTransport(Transport):
         """The cached path of a pair of hosts, with the path of the way back if needed."""
         if len(self.paths) > PATHS:
             self.paths.clear()
-        forth = self._way(src, dst)
+        forth: list[Resource] = []
         back: list[Resource] = []
+        one = self._halves_of(src, first)
+        other = self._halves_of(dst, last)
+        if first != last and one.zone is not None and one.zone is other.zone:
+            forth = crossed(one.up, other.down)
+            if self.cross_traffic:
+                back = crossed(other.up, one.down)
+        if len(forth) == 0:
+            forth = self._way(src, dst)
+            if self.cross_traffic:
+                back = forth if first == last else self._way(dst, src)
         if self.cross_traffic:
-            back = forth if first == last else self._way(dst, src)
             self.paths[last << 32 | first] = self._path(back, forth)
         path = self._path(forth, back)
         self.paths[first << 32 | last] = path
@@ -172,13 +196,14 @@ class FlowTransport(Transport):
         resistance = 0.0
         constraints: list[Constraint] = []
         weights: list[float] = []
+        self.made += 1
         for resource in forth:
             latency += resource.latency
             if resource.bandwidth < bound:
                 bound = resource.bandwidth
             resistance += resource.resistance
             if resource.shared:
-                add_weight(constraints, weights, resource.constraint, 1.0)
+                self._add(constraints, weights, resource, 1.0)
         penalty = 1.0
         if latency > 0.0:
             if self.gamma > 0.0:
@@ -188,14 +213,47 @@ class FlowTransport(Transport):
             penalty = latency + resistance
         for resource in back:
             if resource.shared:
-                add_weight(constraints, weights, resource.constraint, CROSS_TRAFFIC)
-        key = tuple(weights)
-        known = self.weights.get(key)
-        if known is None:
-            self.weights[key] = weights
+                self._add(constraints, weights, resource, CROSS_TRAFFIC)
+        if weights != self.latest:
+            key = tuple(weights)
+            known = self.weights.get(key)
+            if known is None:
+                self.weights[key] = known = weights
+            self.latest = known
+        return Path(latency, bound, penalty, constraints, self.latest)
+
+    def _add(
+        self,
+        constraints: "list[Constraint]",
+        weights: "list[float]",
+        resource: Resource,
+        weight: float,
+    ) -> None:
+        """Add to the weight of a resource in the path that is being made."""
+        if resource.path == self.made:
+            weights[resource.place] += weight
         else:
-            weights = known
-        return Path(latency, bound, penalty, constraints, weights)
+            resource.path = self.made
+            resource.place = len(constraints)
+            constraints.append(resource.constraint)
+            weights.append(weight)
+
+    def _halves_of(self, host: object, index: int) -> Halves:
+        """The links of a host from and to the centre of its zone."""
+        found = self.halves.get(index)
+        if found is None:
+            known: Any = self.platform.halves(host)
+            found = Halves(None, [], [])
+            if known is not None:
+                zone, up, down = known
+                found.up = [self.resource_of(link) for link in up]
+                found.down = [self.resource_of(link) for link in down]
+                found.zone = zone
+                for link in (*up, *down):
+                    if link.index < 0:
+                        found.zone = None  # each path has such a link of its own
+            self.halves[index] = found
+        return found
 
     def _way(self, src: object, dst: object) -> "list[Resource]":
         """The links from one host to another, as flows see them."""
@@ -223,13 +281,14 @@ class FlowTransport(Transport):
         return found
 
 
-def add_weight(
-    constraints: "list[Constraint]", weights: "list[float]", constraint: Constraint, weight: float
-) -> None:
-    """Add to the weight of a constraint in a flow; a search is quick, as a way has few links."""
-    for i in range(len(constraints)):
-        if constraints[i] is constraint:
-            weights[i] += weight
-            return
-    constraints.append(constraint)
-    weights.append(weight)
+def crossed(up: "list[Resource]", down: "list[Resource]") -> "list[Resource]":
+    """The links of two halves of a route, each once; a search is quick, as they are few."""
+    found: list[Resource] = []
+    for half in (up, down):
+        for resource in half:
+            for other in found:
+                if other is resource:
+                    break
+            else:
+                found.append(resource)
+    return found

@@ -6,9 +6,11 @@ Units are seconds, bytes/s and flop/s throughout.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import PlatformDef
-from pysmpi.platform.points import Host, Link, NetPoint, Route, Router
+from pysmpi.platform.points import Host, Link, NetPoint, Route, Router, ZonePoint
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones.base import Zone
 from pysmpi.text import did_you_mean
@@ -96,6 +98,18 @@ class Platform:
         if src is not dst:
             raise UsageError(f"{self.source}: there is no route from {src.name} to {dst.name}")
         return (self.loopback,)
+
+    def halves(self, host: Host) -> tuple[ZonePoint, Sequence[Link], Sequence[Link]] | None:
+        """The zone of a host, the links up to the centre of the zone, and those down from it.
+
+        The route from a host to another one of the zone goes up and then down; it crosses a link
+        that is in both parts once. None if the routes of the host do not have this form.
+        """
+        zone = host.zone
+        if zone is None or zone.bypasses:
+            return None
+        found = zone.halves(host)
+        return None if found is None else (zone, *found)
 
     def links_of(self, name: str) -> list[Link]:
         """The link called `name`, or the two of a split-duplex link; none if there is no such."""

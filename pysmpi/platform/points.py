@@ -150,6 +150,13 @@ class ZonePoint(NetPoint):
             zone = zone.zone
         return False
 
+    def halves(self, member: NetPoint) -> tuple[Sequence[Link], Sequence[Link]] | None:
+        """The links from a member up to the centre of the zone, and down from it.
+
+        The routes between members then consist of two halves. None if the zone has no centre.
+        """
+        return None
+
     def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
         """The route between two members, which may be the same; None if there is none."""
         raise UsageError(f"zone {self.name} has no routes")

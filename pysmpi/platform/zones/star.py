@@ -52,6 +52,9 @@ class StarZone(Zone):
             raise UsageError(f"expected one route from {src.name} to itself, got a second one")
         self._loopbacks[src] = route.links
 
+    def halves(self, member: NetPoint) -> tuple[_Links, _Links] | None:
+        return self._up[member.position], self._down[member.position]
+
     def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
         if src is dst:
             loopback = self._loopbacks.get(src)

@@ -36,6 +36,9 @@ class VivaldiZone(StarZone):
         if coordinates is not None:
             self._coordinates[member] = coordinates
 
+    def halves(self, member: NetPoint) -> None:
+        """None: the distance of two members is a link of their own."""
+
     def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
         here, there = self._coordinates.get(src), self._coordinates.get(dst)
         if here is None or there is None:

@@ -1,0 +1,79 @@
+"""Plans of routes through the centre of a zone are those of the whole routes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from pysmpi.network.choice import choose
+from pysmpi.platform.loader import load
+from pysmpi.platform.model import Platform
+
+CLUSTER = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="all" routing="Floyd">
+    <cluster id="one" prefix="a-" suffix="" radical="0-3" speed="1Gf" bw="125MBps" lat="24us"
+             {one}/>
+    <cluster id="two" prefix="b-" suffix="" radical="0-2" speed="1Gf" bw="1GBps" lat="5us" {two}/>
+    <link id="between" bandwidth="1GBps" latency="1us"/>
+    <zoneRoute src="one" dst="two" gw_src="a-one_router" gw_dst="b-two_router">
+      <link_ctn id="between"/>
+    </zoneRoute>
+  </zone>
+</platform>
+"""
+FORMS = {
+    "limiters": ('sharing_policy="SPLITDUPLEX" limiter_link="187MBps"', 'loopback_bw="6GBps"'),
+    "backbones": ('bb_bw="1GBps" bb_lat="3us"', 'bb_bw="2GBps" bb_lat="1us" loopback_bw="1GBps"'),
+    "shared links": ('sharing_policy="SHARED"', 'sharing_policy="FATPIPE"'),
+}
+INTERNET = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="all" routing="Vivaldi">
+    <peer id="a" speed="1Gf" bw_in="1MBps" bw_out="2MBps" coordinates="10 20 1"/>
+    <peer id="b" speed="1Gf" bw_in="3MBps" bw_out="4MBps" coordinates="40 60 2"/>
+    <peer id="c" speed="1Gf" bw_in="5MBps" bw_out="6MBps" coordinates="0 0 0"/>
+  </zone>
+</platform>
+"""
+
+
+def described(platform: Platform, crosstraffic: str) -> list[tuple[object, ...]]:
+    """The figures of the plans between all pairs of hosts."""
+    model, settings = choose(platform, {"network/crosstraffic": crosstraffic})
+    hosts = list(platform.hosts)
+    transport = model.build(platform, hosts, settings)
+    found = []
+    for source, destination in product(range(len(hosts)), repeat=2):
+        plan = transport.plan(source, destination, 5000)
+        crossed = [constraint.name for constraint in plan.constraints]
+        figures = plan.latency, plan.volume, plan.bound, plan.penalty, plan.factor
+        found.append((*figures, crossed, list(plan.weights)))
+    return found
+
+
+@pytest.mark.parametrize("crosstraffic", ["yes", "no"])
+@pytest.mark.parametrize("form", [*FORMS, "distances"])
+def test_halves_make_the_plans_of_whole_routes(tmp_path, monkeypatch, form, crosstraffic):
+    path = tmp_path / "machine.xml"
+    if form in FORMS:
+        one, two = FORMS[form]
+        path.write_text(CLUSTER.format(one=one, two=two))
+    else:
+        path.write_text(INTERNET)
+    halves = described(load(path), crosstraffic)
+    monkeypatch.setattr(Platform, "halves", lambda self, host: None)
+    assert halves == described(load(path), crosstraffic)
+
+
+def test_a_member_of_a_cluster_has_two_halves(tmp_path):
+    path = tmp_path / "machine.xml"
+    path.write_text(CLUSTER.format(one=FORMS["backbones"][0], two=""))
+    platform = load(path)
+    zone, up, down = platform.halves(platform.host("a-1"))
+    assert zone is platform.host("a-1").zone
+    assert [link.name for link in up] == ["one_link_1_UP", "one_backbone"]
+    assert [link.name for link in down] == ["one_backbone", "one_link_1_DOWN"]
