@@ -22,8 +22,10 @@ class Constraint:
     def __init__(self, capacity: float, name: str = "") -> None:
         self.capacity: float = capacity
         self.name: str = name
-        # While it is not contended: those that use it, in the order in which they came; some of the
-        # list may have ended. `present` finds them always.
+        # While it is not contended: the one that uses it, if there was no other since it was idle,
+        # as on most links of a large machine; else those that use it, in the order in which they
+        # came; some of the list may have ended. `present` finds them always.
+        self.sole: Optional[Activity] = None
         self.members: list[Activity] = []
         self.count: int = 0  # of the members that have not ended
         self.demand: float = 0.0  # sum of weight * bound over the members
@@ -287,6 +289,9 @@ class Bundle(Event):
 def present(constraint: Constraint) -> "list[Activity]":
     """The members of a constraint that have not ended, in the order in which they came."""
     if not constraint.contended:
+        sole = constraint.sole
+        if sole is not None:
+            return [sole]
         return [member for member in constraint.members if member.system is not None]
     found: list[Activity] = []
     use = constraint.first

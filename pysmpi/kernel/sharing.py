@@ -77,7 +77,7 @@ class System(AbstractSystem):
             # It comes again: lists of members may still have its earlier entry.
             activity.gone = False
             for constraint in activity.constraints:
-                if not constraint.contended:
+                if not constraint.contended and constraint.sole is None:
                     constraint.members = present(constraint)
         activity.system = self
         self.order += 1
@@ -95,7 +95,14 @@ class System(AbstractSystem):
             if constraint.contended:
                 contended += 1
                 continue
-            constraint.members.append(activity)
+            if constraint.count == 1:
+                constraint.sole = activity
+            else:
+                sole = constraint.sole
+                if sole is not None:
+                    constraint.sole = None
+                    constraint.members.append(sole)
+                constraint.members.append(activity)
             if limit * weight > constraint.capacity:
                 limit = constraint.capacity / weight
         activity.limit = limit
@@ -116,7 +123,9 @@ class System(AbstractSystem):
             constraint.count -= 1
             if constraint.count == 0:
                 if not constraint.contended:
-                    constraint.members.clear()
+                    constraint.sole = None
+                    if len(constraint.members) > 0:
+                        constraint.members.clear()
                 constraint.demand = 0.0
                 constraint.usage = 0.0
                 if constraint.exceeded:
@@ -169,6 +178,7 @@ class System(AbstractSystem):
     def _contend(self, constraint: Constraint) -> None:
         """The constraint may limit its members: bundle them anew."""
         members = present(constraint)
+        constraint.sole = None
         constraint.members.clear()
         constraint.contended = True
         constraint.usage = 0.0
