@@ -170,7 +170,7 @@ class Exchange:
         group.size = len(space)
         group.content = dict(space)
 
-    def _group_of(self, space: dict[str, Any]) -> NameGroup:
+    def _group_of(self, space: dict[str, object]) -> NameGroup:
         """The names of a dictionary."""
         for group in self.groups:
             if group.space is space:
