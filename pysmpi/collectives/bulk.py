@@ -47,6 +47,56 @@ def _place(at: int, apart: int, peer: int) -> int:
     return at + peer * apart if at >= 0 else at
 
 
+def isend_blocks(
+    s: Builder, peers: Sequence[int], sizes: Sequence[int], places: Sequence[int]
+) -> None:
+    """Start a send to each peer, in order: to rank i, `sizes[i]` bytes at `places[i]`."""
+    _start_blocks(s.schedule, ISEND, peers, sizes, places)
+
+
+def irecv_blocks(
+    s: Builder, peers: Sequence[int], sizes: Sequence[int], places: Sequence[int]
+) -> None:
+    """Start a receive from each peer, in order: from rank i, `sizes[i]` bytes to `places[i]`."""
+    _start_blocks(s.schedule, IRECV, peers, sizes, places)
+
+
+def _start_blocks(
+    s: Schedule, code: int, peers: Sequence[int], sizes: Sequence[int], places: Sequence[int]
+) -> None:
+    n = len(peers)
+    s.codes.extend(repeat(code, n))
+    s.peers.extend(peers)
+    s.sizes.extend([sizes[peer] for peer in peers])
+    s.tags.extend(repeat(0, n))
+    s.slots += n
+    if s.places is not None:
+        s.places.extend(places[peer] for peer in peers)
+
+
+def trade_each(
+    s: Builder, rank: int, peers: Sequence[int], sizes: Sequence[int], places: Sequence[int]
+) -> None:
+    """For each peer in turn, start a send of the own block and a receive of the peer's block.
+
+    The block of rank i has `sizes[i]` bytes and is at `places[i]`; `rank` is the own rank.
+    """
+    steps = s.schedule
+    n = len(peers)
+    steps.codes.extend((ISEND, IRECV) * n)
+    both = [0] * (2 * n)
+    both[0::2] = both[1::2] = peers
+    steps.peers.extend(both)
+    bytes_of = [sizes[rank]] * (2 * n)
+    bytes_of[1::2] = [sizes[peer] for peer in peers]
+    steps.sizes.extend(bytes_of)
+    steps.tags.extend(repeat(0, 2 * n))
+    steps.slots += 2 * n
+    if steps.places is not None:
+        for peer in peers:
+            steps.places.extend((places[rank], places[peer]))
+
+
 def sendrecv_each(
     s: Builder,
     dests: Sequence[int],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.collectives.building import Builder
-from pysmpi.collectives.bulk import irecv_each, isend_each
+from pysmpi.collectives.bulk import irecv_each, isend_each, trade_each
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import after, around, doubling_rounds, mesh2, mesh3, others
 from pysmpi.collectives.registry import algorithm
@@ -12,10 +12,9 @@ from pysmpi.collectives.registry import algorithm
 @algorithm("allgather", "default", "all to all at once; 1 step, P-1 blocks each way")
 def flat(s: Builder, c: Call) -> None:
     """For each other rank in turn a send and a receive are started. SMPI's `default`."""
-    first = s.slots
-    for peer in others(c.rank, c.size):
-        s.isend(peer, c.nbytes, c.output + c.rank * c.nbytes)
-        s.irecv(peer, c.nbytes, c.output + peer * c.nbytes)
+    first, n, at = s.slots, c.nbytes, c.output
+    places = [at + rank * n for rank in range(c.size)]
+    trade_each(s, c.rank, others(c.rank, c.size), [n] * c.size, places)
     s.waitall(first, s.slots)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from pysmpi.collectives.building import Builder
+from pysmpi.collectives.bulk import trade_each
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import doubling_rounds, others
 from pysmpi.collectives.registry import algorithm
@@ -16,10 +19,7 @@ def block_bytes(c: Call) -> list[int]:
 
 def block_places(c: Call) -> list[int]:
     """Return the offset of each rank's block, and the end of the last block."""
-    begin = [c.output]
-    for n in c.recv_counts or ():
-        begin.append(begin[-1] + n * c.type_size)
-    return begin
+    return list(accumulate(block_bytes(c), initial=c.output))
 
 
 @algorithm("allgatherv", "default", "all to all at once; 1 step")
@@ -27,9 +27,7 @@ def flat(s: Builder, c: Call) -> None:
     """For each other rank in turn a send and a receive are started. SMPI's `default`."""
     sizes, begin = block_bytes(c), block_places(c)
     first = s.slots
-    for peer in others(c.rank, c.size):
-        s.isend(peer, sizes[c.rank], begin[c.rank])
-        s.irecv(peer, sizes[peer], begin[peer])
+    trade_each(s, c.rank, others(c.rank, c.size), sizes, begin)
     s.waitall(first, s.slots)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from pysmpi.collectives.building import NOTHING, Builder
+from pysmpi.collectives.bulk import irecv_blocks, isend_blocks
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import after, before, is_power_of_two, others
 from pysmpi.collectives.registry import algorithm
@@ -29,10 +30,8 @@ def linear(s: Builder, c: Call) -> None:
     to, source = sizes(c)
     out, into = places(c, to, source)
     first = s.slots
-    for peer in others(c.rank, c.size):
-        s.irecv(peer, source[peer], into[peer])
-    for peer in others(c.rank, c.size):
-        s.isend(peer, to[peer], out[peer])
+    irecv_blocks(s, others(c.rank, c.size), source, into)
+    isend_blocks(s, others(c.rank, c.size), to, out)
     s.waitall(first, s.slots)
 
 
