@@ -257,3 +257,23 @@ def test_quads_round_to_nearest_even_and_know_the_special_numbers():
     room = bytearray(quad(3) + quad(4))
     quads.combine("PROD", quad(1) + quad(2), room, True)
     assert [quads.decode(room[i:i + 16])[0] for i in (0, 16)] == [-5, 10]
+
+
+@pytest.mark.parametrize(
+    ("name", "datatype"),
+    [("SUM", d.DOUBLE), ("PROD", d.FLOAT), ("MAX", d.INT16_T), ("LXOR", d.INT), ("BAND", d.BYTE)],
+)
+def test_long_contributions_are_combined_in_the_order_of_ranks(name, datatype):
+    """Bit for bit, in all chunks and in the shorter last one."""
+    record = datatype._live()
+    count = 2 * (reductions.CHUNK // record.dtype.itemsize) + 3
+    random = np.random.default_rng(7)
+    rows = [(random.random(count) * 200 - 100).astype(record.dtype) for _ in range(5)]
+    before = [row.tobytes() for row in rows]
+    expected = rows[0]
+    for row in rows[1:]:
+        expected = NUMPY[name](row, expected).astype(record.dtype)
+    streams = [memoryview(row).cast("B") for row in rows]
+    found = reductions.reduce(OPERATORS[name], streams, count, record)
+    assert found == expected.tobytes()
+    assert [row.tobytes() for row in rows] == before

@@ -34,6 +34,8 @@ _PAIR = frozenset(("pair",))
 
 # Contributions up to this size (bytes) are stacked and combined by one numpy call.
 STACKED = 1 << 16
+# Bytes of larger contributions that are combined at a time.
+CHUNK = 1 << 17
 
 
 class OperatorMeter:
@@ -241,6 +243,9 @@ def _fold(operator: Operator, streams: Sequence[Any], count: int, record: Type,
         return _stacked(operator, streams, count, record.dtype, keep)
     if operator.function is not None and not record.layout.dense:
         return _fold_in_memory(operator, streams, count, record, keep)
+    if operator.ufunc is not None and operator.commutative and not keep:
+        if record.dtype is not None and record.kind != "pair":
+            return [_in_chunks(operator, streams, count, record)]
     result = bytearray(streams[0])
     results = [bytes(result)] if keep else []
     for stream in streams[1:]:
@@ -253,6 +258,22 @@ def _fold(operator: Operator, streams: Sequence[Any], count: int, record: Type,
         if keep:
             results.append(bytes(result))
     return results if keep else [bytes(result)]
+
+
+def _in_chunks(operator: Operator, streams: Sequence[bytes | memoryview], count: int,
+               record: Type) -> bytes:
+    """All contributions, a chunk at a time: the running result of a chunk stays in the cache."""
+    dtype = record.dtype
+    assert dtype is not None
+    rows = [np.frombuffer(stream, dtype, count) for stream in streams]
+    result = rows.pop(0).copy()
+    step = CHUNK // dtype.itemsize
+    with np.errstate(all="ignore"):
+        for start in range(0, count, step):
+            part = result[start:start + step]
+            for row in rows:
+                operator.ufunc(row[start:start + step], part, out=part, casting="unsafe")
+    return result.tobytes()
 
 
 def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.dtype[Any],
