@@ -202,6 +202,17 @@ def test_copies_go_through_both_layouts(source, target, n, k):
     assert np.array_equal(room, expected)
 
 
+@pytest.mark.parametrize("first", [0, 1, 4, 5, 8])
+def test_a_column_is_copied_to_a_column_as_through_a_stream(first):
+    column = DOUBLE.Create_vector(3, 1, 4).Commit()
+    direct, through = np.arange(20.0), np.arange(20.0)
+    moved = m.copy_message(m.send([direct, 1, column]), m.receive([direct[first:], 1, column]))
+    m.receive([through[first:], 1, column]).unpack(bytes(m.send([through, 1, column]).pack()))
+    assert moved == 24
+    assert np.array_equal(direct, through)
+    assert list(direct[first : first + 9 : 4]) == [0, 4, 8]
+
+
 def test_blocks_of_equal_size():
     a = np.arange(12, dtype="i4")
     blocks = m.equal_blocks(a, True, 4)

@@ -91,6 +91,9 @@ def copy_message(source: MessageRegion, target: MessageRegion) -> int:
     if room is not None and source.nbytes <= target.nbytes:
         source.plan.pack(source.memory, source.origin, room)
         return source.nbytes
+    if room is None and source.plan.suits(target.plan):
+        source.plan.move(source.memory, source.origin, target.memory, target.origin)
+        return source.nbytes
     return target.unpack(source.pack())
 
 

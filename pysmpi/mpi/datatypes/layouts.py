@@ -326,6 +326,19 @@ class CopyPlan:
         for move in self.moves:
             move.unpack(memory, origin, stream)
 
+    def suits(self, other: CopyPlan) -> bool:
+        """Whether `move` can copy to a message of another plan."""
+        return self is other and len(self.moves) == 1 and isinstance(self.moves[0], _Strided)
+
+    def move(self, memory: object, origin: int, room: object, place: int) -> None:
+        """Copy a message to one of the same plan, at byte `place` of `room`, without a stream.
+
+        A halo exchange sends columns of a matrix to columns of an equal one.
+        """
+        strided = self.moves[0]
+        assert isinstance(strided, _Strided)
+        strided.at(room, place)[...] = strided.at(memory, origin)
+
     def unpack_some(self, memory: Any, origin: int, stream: Any, nbytes: int) -> None:
         """As `unpack`, for a stream that ends after `nbytes` bytes, inside the message."""
         where = self.positions()[:nbytes]
@@ -367,13 +380,17 @@ class _Strided:
         self.strides = tuple(d[1] for d in run.dims)
         self.packed_strides = tuple(d[2] for d in run.dims)
 
+    def at(self, memory: Any, origin: int) -> np.ndarray:
+        """The view of a message at byte `origin` of memory."""
+        return np.ndarray(self.shape, self.dtype, memory, origin + self.offset, self.strides)
+
     def pack(self, memory: Any, origin: int, stream: Any) -> None:
-        source = np.ndarray(self.shape, self.dtype, memory, origin + self.offset, self.strides)
+        source = self.at(memory, origin)
         target = np.ndarray(self.shape, self.dtype, stream, self.packed, self.packed_strides)
         target[...] = source
 
     def unpack(self, memory: Any, origin: int, stream: Any) -> None:
-        target = np.ndarray(self.shape, self.dtype, memory, origin + self.offset, self.strides)
+        target = self.at(memory, origin)
         source = np.ndarray(self.shape, self.dtype, stream, self.packed, self.packed_strides)
         target[...] = source
 
