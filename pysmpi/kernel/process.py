@@ -130,7 +130,7 @@ class Process(AbstractProcess):
         """Start one request: pay its start cost and post it."""
         self.starts = [request]
         request.expect(self)
-        self._call()
+        self.perform()
 
     def announce(self, request: KernelRequest) -> None:
         """Tell listeners of a request that is posted next, in the name of this process.
@@ -145,35 +145,41 @@ class Process(AbstractProcess):
         self.starts = self.waits = [request]
         self.all = True
         request.expect(self)
-        self._call()
+        self.perform()
 
     def exchange(self, starts: "list[KernelRequest]", waits: "list[KernelRequest]") -> None:
         """Start requests in order, then wait for all of `waits`."""
+        self.prepare_exchange(starts, waits)
+        self.perform()
+
+    def prepare_exchange(
+        self, starts: "list[KernelRequest]", waits: "list[KernelRequest]"
+    ) -> None:
+        """Load the start of requests, and the wait for all of `waits`."""
         for request in starts:
             request.expect(self)
         self.starts = starts
         self.waits = waits
         self.all = True
-        self._call()
 
     def wait(self, requests: "list[KernelRequest]") -> None:
         """Wait until all requests are complete, and pay their finish costs."""
         self.waits = requests
         self.all = True
-        self._call()
+        self.perform()
 
     def wait_any(self, requests: "list[KernelRequest]") -> None:
         """Wait until one request is complete; its finish cost is still to be paid."""
         for request in requests:
             if request.done:
                 if self.debt > 0.0:
-                    self._call()
+                    self.perform()
                 if self.engine.listeners.wait_begun is not None:
                     self._tell_waiting([request], False)
                 return
         self.waits = requests
         self.all = False
-        self._call()
+        self.perform()
 
     def finish(self, request: KernelRequest) -> None:
         """Pay the finish cost of a request that is complete."""
@@ -208,12 +214,12 @@ class Process(AbstractProcess):
     def finish_compute(self) -> None:
         """Let the compute that is still owed pass."""
         if self.debt > 0.0:
-            self._call()
+            self.perform()
 
     def execute(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
         """Execute a schedule as `rank` of a context; `tag` identifies this execution."""
         self.prepare(schedule, context, rank, tag)
-        self._call()
+        self.perform()
 
     def prepare(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
         """Load a schedule without starting it."""
@@ -269,7 +275,12 @@ class Process(AbstractProcess):
 
     # Implementation.
 
-    def _call(self) -> None:
+    def perform(self) -> None:
+        """Execute the program that is prepared; returns when it is complete, in virtual time.
+
+        Hot calls prepare their programs in functions that have returned: each waiting rank has a
+        copy of the stack below this one.
+        """
         engine = self.engine
         methods = engine.listeners.program_begun
         if methods is not None:

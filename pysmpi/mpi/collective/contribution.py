@@ -20,7 +20,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 
 # In place of the shared state of a call that has ended.
-ENDED: Final = CollectiveState("")
+ENDED: Final = CollectiveState(0, "")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -80,7 +80,7 @@ class Contribution:
         other = self.other
         if other.left + (other is self.shared) < self.communicator.remote.size:
             self.release()  # a rank may still have to read this rank's data
-        self.communicator.exit(self.number, self.shared)
+        self.communicator.exit(self.shared)
         if not self.keeps:
             self.forget()
         return self.error

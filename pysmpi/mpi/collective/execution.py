@@ -23,7 +23,7 @@ from pysmpi.mpi.base.constants import (
     ERR_TRUNCATE,
 )
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.contribution import Contribution
@@ -372,6 +372,14 @@ def alone(contribution: Contribution) -> bool:
 def run(subject: object, contribution: Contribution) -> None:
     """Do a blocking call; `subject` is the handle for errors."""
     rank = calling_rank()
+    if _prepared(rank, contribution):
+        process: Process = rank.process
+        process.perform()
+    _leave(rank, subject, contribution)
+
+
+def _prepared(rank: Rank, contribution: Contribution) -> bool:
+    """Enter a call; whether its messages are still to be performed by the process."""
     process: Process = rank.process
     communicator = contribution.communicator
     number = communicator.next_call(contribution.me)
@@ -379,14 +387,22 @@ def run(subject: object, contribution: Contribution) -> None:
     listeners = rank.engine.listeners
     if listeners.collective_entered is not None:
         listeners.notify("collective_entered", contribution, rank)
-    if communicator.size != 1 or not alone(contribution):
-        schedule, context, me = schedule_of(contribution)
-        tag = tag_of(number, contribution.label)
-        if schedule is not UNDECIDED:
-            process.execute(schedule, context, me, tag)
-        else:
-            for piece in decided(contribution, context, me, tag):
-                process.execute(piece, context, me, tag)
+    if communicator.size == 1 and alone(contribution):
+        return False
+    schedule, context, me = schedule_of(contribution)
+    tag = tag_of(number, contribution.label)
+    if schedule is not UNDECIDED:
+        process.prepare(schedule, context, me, tag)
+        return True
+    for piece in decided(contribution, context, me, tag):
+        process.execute(piece, context, me, tag)
+    return False
+
+
+def _leave(rank: Rank, subject: object, contribution: Contribution) -> None:
+    """Take the data of a call and leave it."""
+    communicator = contribution.communicator
+    listeners = rank.engine.listeners
     error = contribution.finish() if not communicator.revoked else contribution.interrupted(rank)
     if listeners.collective_left is not None:
         listeners.notify("collective_left", contribution, rank)

@@ -289,7 +289,7 @@ class Tree:
 
     def leave(self) -> None:
         """The rank is done."""
-        self.communicator.exit(self.number, self.shared)
+        self.communicator.exit(self.shared)
 
 
 def _fast() -> bool:

@@ -143,7 +143,7 @@ def _told(
     if new is not None:
         others = new.remote.size * PROCESS_BYTES
         broadcast(rank, communicator, me, leader, others, tag_of(number, "intercomm_members"))
-    communicator.exit(number, shared)
+    communicator.exit(shared)
     return new
 
 

@@ -64,6 +64,22 @@ def agree(
     the local group, then those of the remote one. Each rank contributes `nbytes`, which are
     combined, or all kept if the call `gathers`. `subject` is the handle for errors.
     """
+    shared = _prepared(rank, communicator, operation, value, nbytes, gathers)
+    rank.process.perform()
+    if communicator.revoked and shared.result is None:
+        check_intact(subject, communicator)
+    return _leave(communicator, shared, make)
+
+
+def _prepared(
+    rank: Rank,
+    communicator: Communicator,
+    operation: str,
+    value: object,
+    nbytes: int,
+    gathers: bool,
+) -> CollectiveState:
+    """The state of an agreement that a rank has entered; its process can perform the messages."""
     me = communicator.rank_of(rank.pid)
     number = communicator.next_call(me)
     shared = communicator.enter(number, operation, me, value)
@@ -72,10 +88,8 @@ def agree(
         if shared.columns is None:
             shared.columns = Columns()
         shared.columns.share(schedule)
-    rank.process.execute(schedule, context, place, tag_of(number, operation))
-    if communicator.revoked and shared.result is None:
-        check_intact(subject, communicator)
-    return _leave(communicator, number, shared, make)
+    rank.process.prepare(schedule, context, place, tag_of(number, operation))
+    return shared
 
 
 def share_later(
@@ -93,7 +107,7 @@ def share_later(
         _set_result(shared, make())
     made = shared.result[0]
     request = later(
-        rank, communicator, number, operation, nbytes, lambda: communicator.exit(number, shared)
+        rank, communicator, number, operation, nbytes, lambda: communicator.exit(shared)
     )
     return made, request
 
@@ -117,7 +131,7 @@ def agree_later(
         number,
         operation,
         nbytes,
-        lambda: done(_leave(communicator, number, shared, make)),
+        lambda: done(_leave(communicator, shared, make)),
     )
 
 
@@ -167,15 +181,13 @@ def _steps(
     return schedule, communicator.coll, me
 
 
-def _leave(
-    communicator: Communicator, number: int, shared: CollectiveState, make: Callable[..., T]
-) -> T:
+def _leave(communicator: Communicator, shared: CollectiveState, make: Callable[..., T]) -> T:
     if shared.result is None:
         other = shared.remote
         _set_result(
             shared, make(shared.values) if other is None else make(shared.values, other.values)
         )
-    communicator.exit(number, shared)
+    communicator.exit(shared)
     result: T = shared.result[0]
     return result
 

@@ -30,15 +30,16 @@ NOBODY: frozenset[int] = frozenset()
 
 
 class CollectiveState:
-    """The shared data of the ranks of one collective call.
+    """The shared data of the ranks of one collective call, which has a `number`.
 
     `values[i]` is the contribution of rank i, `result` the common result, `left` the number of
     ranks that are done. `columns` are those of schedules that are made for this call.
     """
 
-    __slots__ = ("operation", "values", "result", "left", "remote", "columns")
+    __slots__ = ("number", "operation", "values", "result", "left", "remote", "columns")
 
-    def __init__(self, operation: str) -> None:
+    def __init__(self, number: int, operation: str) -> None:
+        self.number = number
         self.operation = operation
         self.values: dict[int, Any] = {}
         self.result: Any = None
@@ -128,20 +129,21 @@ class Communicator(Owner):
         key = (number, operation)
         shared = self.collective_states.get(key)
         if shared is None:
-            shared = self.collective_states[key] = CollectiveState(operation)
+            shared = self.collective_states[key] = CollectiveState(number, operation)
             if self.remote is not self:
                 other = self.remote.collective_states.get(key)
                 if other is None:
-                    other = self.remote.collective_states[key] = CollectiveState(operation)
+                    other = CollectiveState(number, operation)
+                    self.remote.collective_states[key] = other
                 shared.remote, other.remote = other, shared
         shared.values[shared_number(me)] = value
         return shared
 
-    def exit(self, number: int, shared: CollectiveState) -> None:
+    def exit(self, shared: CollectiveState) -> None:
         """Leave a collective call; the last one removes its state."""
         shared.left += 1
         if shared.left == self.size:
-            self.collective_states.pop((number, shared.operation), None)
+            self.collective_states.pop((shared.number, shared.operation), None)
 
 
 _WITH_WEAK_REFERENCES: Final[Any] = type(

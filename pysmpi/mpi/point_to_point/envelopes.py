@@ -315,7 +315,8 @@ def exchange(process: Process, send: Send | None, receive: Receive | None) -> bo
     if receive is not None:
         both.append(receive)
     if len(both) > 0:
-        process.exchange(both, both)
+        process.prepare_exchange(both, both)
+        process.perform()
     if send is None or receive is None:
         return False
     return not receive.truncated and receive.message is not None and not withdrawn(send)

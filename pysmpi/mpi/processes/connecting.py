@@ -105,7 +105,7 @@ def broadcast_result(
     if not code:
         nbytes = made.remote.size * PROCESS_BYTES
         broadcast(rank, communicator, me, root, nbytes, tag_of(number, f"{operation}_members"))
-    communicator.exit(number, shared)
+    communicator.exit(shared)
     return code, made
 
 
