@@ -98,7 +98,7 @@ class Pattern:
 
 # Ranks, and repetitions: enough that the first ones, which cost more, do not count for much.
 SIZES = ((16, 10_000), (256, 600), (4096, 40), (65536, 20))
-MOST_OF_SMPI = 4096  # ranks; more of them take it hours
+MOST_OF_SMPI = 4096  # ranks; its runs take long with more
 PATTERNS = (
     Pattern("ring", "ring", 1, 1),
     Pattern("halo", "halo", 1, 4),
