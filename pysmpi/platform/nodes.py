@@ -45,6 +45,8 @@ def compose(path: Path) -> Node:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         problem = error.problem or error.context or "something else"
+        if "nesting depth" in problem:  # libyaml has a limit of its own for what it reads ahead
+            problem = "text nested too deeply"
         raise UsageError(f"{path}:{line}: expected well-formed YAML, got: {problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: expected a YAML text, got other data") from None
