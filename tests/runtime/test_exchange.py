@@ -120,3 +120,41 @@ def test_ranks_share_the_latest_list_of_the_caller(way):
     assert space["items"] == [5, 6, 7]
     exchange.close()
     assert space["items"] == [5, 6]
+
+
+def test_a_rank_deletes_the_module_that_it_has_in_place_of_a_shared_one():
+    common, own = types.ModuleType("base"), [types.ModuleType("base") for _ in range(2)]
+    table = {"base": common}
+    exchange, states = Exchange(table, {}, version_of), [State(0), State(1)]
+    for state, module in zip(states, own):
+        exchange.show(state)
+        table["base"] = module
+    exchange.show(states[0])
+    exchange.show(states[1])  # from here on both are known to have modules of the same names
+    exchange.show(states[0])
+    del table["base"]
+    for _ in range(2):
+        exchange.show(states[1])
+        assert table == {"base": own[1]}
+        exchange.show(states[0])
+        assert table == {}
+    exchange.show(exchange.outside)
+    assert table == {"base": common}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_module_that_one_of_two_ranks_with_the_same_modules_imports_is_its_own(way):
+    table = {"base": types.ModuleType("base")}
+    base, modules = dict(table), [types.ModuleType("y") for _ in range(2)]
+    exchange, states = Exchange(table, {}, *way), [State(0), State(1)]
+    for _ in range(2):  # then both are known to have modules of the same names
+        for state, module in zip(states, modules):
+            exchange.show(state)
+            table["y"] = module
+    exchange.belongs_to_rank("x")
+    table["x"] = added = types.ModuleType("x")
+    for _ in range(2):
+        exchange.show(states[0])
+        assert table == {**base, "y": modules[0]}
+        exchange.show(states[1])
+        assert table == {**base, "y": modules[1], "x": added}
