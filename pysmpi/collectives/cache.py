@@ -150,6 +150,6 @@ schedule_with_ready = _cache.with_ready
 
 
 def forget() -> None:
-    """Clear the cache: schedules refer to the machine of their run."""
+    """Clear the cache, and the numbers in it: schedules refer to the machine of their run."""
     _cache.clear()
     numbers.forget()

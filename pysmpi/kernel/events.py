@@ -89,9 +89,7 @@ class EventQueue:
         if self.rate > 0.0 and (date - self.start) * self.rate >= self.edge:
             self._put_off(entry)
             return
-        root = self.root
-        self.root = entry if root is None else joined(root, entry)
-        self.nodes += 1
+        self._enter(entry)
         if self.nodes > self.limit:
             self._divide()
 
@@ -133,9 +131,7 @@ class EventQueue:
     def put_back(self, entry: QueueEntry, turn: i64) -> None:
         """Return the remaining followers of a node that was taken out, and that had a turn."""
         entry.turn = turn
-        root = self.root
-        self.root = entry if root is None else joined(root, entry)
-        self.nodes += 1
+        self._enter(entry)
 
     def all(self) -> "list[tuple[float, Event]]":
         """The events and their dates, in their order."""
@@ -187,10 +183,10 @@ class EventQueue:
         self.limit = LARGE
 
     def _spread(self, count: int) -> None:
-        """Deal the nodes that are beyond the buckets out to new ones, and begin with the first.
+        """Deal the `count` nodes that are beyond the buckets out to new ones; begin with the first.
 
-        Their number may be less than `count`; it is at least one. Most nodes are due soon and a few
-        much later, so the buckets reach to four times the median of a sample.
+        There is at least one. Most nodes are due soon and a few much later, so the buckets reach to
+        four times the median of a sample.
         """
         node = self.beyond
         assert node is not None
@@ -210,7 +206,7 @@ class EventQueue:
         node = self.beyond
         self.beyond = None
         self.start = start
-        if seen <= FEW or not (0.0 < reach < INFINITY) or BUCKETS / reach == INFINITY:
+        if count <= FEW or not (0.0 < reach < INFINITY) or BUCKETS / reach == INFINITY:
             # They are few, or most of them are due at once.
             self._clear()
             while node is not None:

@@ -76,3 +76,31 @@ def test_times_follow_the_counts():
     options = {"compute": "none", "cfg": {"smpi/allgatherv": "ring"}}
     both = pysmpi.run(main, nprocs=3, **options).returns[0]
     assert both[:2] == pytest.approx(both[2:], rel=1e-9)
+
+
+def test_times_between_two_groups_follow_what_is_sent():
+    """The counts of an intercommunicator are those of the other group, not of what a rank sends."""
+
+    def times_of(*sent):
+        def main():
+            from mpi4py import MPI
+
+            world = MPI.COMM_WORLD
+            group = world.rank // 2
+            local = world.Split(group, world.rank)
+            both = local.Create_intercomm(0, world, 2 - 2 * group)
+            times = []
+            for count in sent:
+                counts = [10, 10] if group == 0 else [count, count]
+                mine = np.zeros(count if group == 0 else 10, np.int8)
+                into = np.zeros(sum(counts), np.int8)
+                world.Barrier()
+                start = MPI.Wtime()
+                both.Allgatherv(mine, [into, counts])
+                world.Barrier()
+                times.append(MPI.Wtime() - start)
+            return times[-1]
+
+        return pysmpi.run(main, nprocs=4, compute="none").returns[0]
+
+    assert times_of(10, 50_000) == pytest.approx(times_of(50_000), rel=1e-9)

@@ -37,7 +37,8 @@ _NO_LEVELS: frozenset[str] = frozenset()
 
 CallKey = tuple[str, int, int, int, bool, bool, tuple[int, ...] | None]
 
-# Operations whose counts are the same on every rank. The count of a rank follows from them.
+# Operations whose counts are the same on every rank. The count of a rank follows from them, but for
+# an intercommunicator, whose counts are those of the other group.
 ALIKE: Final = frozenset({"allgatherv", "reduce_scatter"})
 
 
@@ -143,7 +144,7 @@ def call_of(
         )  # fmt: skip
     kept = SCHEDULES.of(communicator)
     same = kept.latest
-    equal = count if recv_counts is None else 0
+    equal = 0 if recv_counts is not None and communicator.remote is communicator else count
     if same is None or not _is_of(
         same.key, op, equal, type_size, root, commutative, in_place, recv_counts
     ):

@@ -118,7 +118,7 @@ class Communicator(Owner):
 
     def begun(self, me: int) -> int:
         """The number of collective calls that a rank has begun; 0 if it is not in the group."""
-        return self.calls[me] if me < self.size else 0
+        return self.calls[me] if 0 <= me < self.size else 0
 
     def enter(self, number: int, operation: str, me: int, value: object) -> CollectiveState:
         """Contribute `value` to the collective call of this number; return its state.
