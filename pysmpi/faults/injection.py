@@ -16,6 +16,7 @@ from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
 from pysmpi.kernel.activities import present
+from pysmpi.kernel.plan import PlanBook
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
@@ -272,8 +273,8 @@ class Injection:
     def _replan(self) -> None:
         """Forget plans that were made with former properties of links."""
         self._flows().paths.clear()
-        book = self.simulation.engine.book
-        book.sizes, book.pairs, book.nbytes, book.count = {}, {}, -1, 0
+        engine = self.simulation.engine
+        engine.book = PlanBook(engine.book.transport, len(engine.book.places))
 
     def _set_bandwidth(self, link: Link, bandwidth: float) -> None:
         """Change the bandwidth of a link, also for messages on it."""

@@ -12,6 +12,8 @@ from pysmpi.kernel.events import INFINITY, Event, EventQueue
 
 # The bundles of a kind whose constraints were never contended, or all were.
 NO_BUNDLES: Final["list[Bundle]"] = []
+# The members of a constraint that never had two at the same time.
+NO_MEMBERS: Final["list[Activity]"] = []
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
 
@@ -20,38 +22,41 @@ class Constraint:
     """A shared resource. `capacity` is in units of work a second."""
 
     def __init__(self, capacity: float, name: str = "") -> None:
+        # The order of the attributes is that in memory. Each message reads the first ones, which
+        # are in two lines of a cache.
         self.capacity: float = capacity
-        self.name: str = name
-        # While it is not contended: the one that uses it, if there was no other since it was idle,
-        # as on most links of a large machine; else those that use it, in the order in which they
-        # came; some of the list may have ended. `present` finds them always.
-        self.sole: Optional[Activity] = None
-        self.members: list[Activity] = []
-        self.count: int = 0  # of the members that have not ended
         self.demand: float = 0.0  # sum of weight * bound over the members
+        self.usage: float = 0.0  # sum of weight * rate over their members
+        self.count: int = 0  # of the members that have not ended
         self.contended: bool = False
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
-        self.heat: int = 0  # how often this happened recently, up to HOT
         self.cooling: bool = False  # whether it may have ceased to be contended
+        self.dirty: bool = False
+        # Scratch of one solution: whether all its bundles are being solved, or a rate has changed.
+        self.whole: bool = False
+        self.moved: bool = False
         # The uses by bundles, once contended: a list through `BundleUse.after`, in the order in
         # which the bundles came.
         self.first: Optional[BundleUse] = None
         self.last: Optional[BundleUse] = None
         self.uses: int = 0
-        self.usage: float = 0.0  # sum of weight * rate over their members
-        self.dirty: bool = False
-        # Scratch of one solution.
+        self.heat: int = 0  # how often `exceeded` was true recently, up to HOT
+        self.held: float = 0.0  # earlier rates of the bundles of a solution
+        # While it is not contended: the one that uses it, if there was no other since it was idle,
+        # as on most links of a large machine; else those that use it, in the order in which they
+        # came; some of the list may have ended. `present` finds them always.
+        self.sole: Optional[Activity] = None
+        self.members: list[Activity] = NO_MEMBERS
+        # More scratch of one solution.
         self.stamp: int = 0
         self.remaining: float = 0.0
         self.load: float = 0.0
-        self.held: float = 0.0  # earlier rates of the solved bundles
         self.open: int = 0
-        self.whole: bool = False  # whether all its bundles are being solved
         self.level: float = 0.0  # rate * penalty of those that it limits
         self.top: float = 0.0  # the largest rate * penalty of those that were solved
-        self.moved: bool = False
         self.ratio: float = 0.0  # the level at which it is saturated, as a heap knows it
         self.place: int = 0  # in the region, among those with equal ratios
+        self.name: str = name
 
 
 class AbstractSystem:
@@ -79,6 +84,7 @@ class ActivityKind:
     def __init__(self) -> None:
         self.bundle: Optional[Bundle] = None  # if all constraints are contended
         self.others: list[Bundle] = NO_BUNDLES  # if only some of them are
+        self.dropped: bool = False  # whether `bundle` was once let go
 
 
 class Activity(Event):
@@ -177,34 +183,35 @@ class Bundle(Event):
         constraints: "list[Constraint]",
         weights: "list[float]",
     ) -> None:
-        self.system: AbstractSystem = system
-        self.penalty: float = penalty
-        self.limit: float = limit
-        self.constraints: list[Constraint] = constraints
-        self.weights: list[float] = weights
+        # Each message reads the first attributes.
         self.uses: list[BundleUse] = [
             BundleUse(self, constraint, weight) for constraint, weight in zip(constraints, weights)
         ]
-        self.key: object = None
-        self.kept: bool = False  # without members, for the next activity of its kind
         self.count: int = 0
+        self.rate: float = 0.0
+        self.limit: float = limit
+        self.penalty: float = penalty
         # The member, if it has never had another since it was empty; else a heap of its members.
         self.sole: Optional[Activity] = None
         self.goals: list[tuple[float, int, Activity]] = NO_GOALS
-        self.rate: float = 0.0
-        self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
         self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
         self.updated: float = 0.0  # date (s)
         self.queued: float = INFINITY  # date (s) of the event in the queue
+        self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
+        self.kept: bool = False  # without members, for the next activity of its kind
         self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
         # Its latest solution among bundles with which no others share constraints: the number of
         # this solution, its number of bundles, and the members of this one.
         self.solution: int = 0
-        self.size: int = 0
         self.crowd: int = 0
         self.known_share: float = 0.0
         self.known_bottleneck: Optional[Constraint] = None
+        self.size: int = 0
+        self.system: AbstractSystem = system
+        self.weights: list[float] = weights
+        self.constraints: list[Constraint] = constraints
+        self.key: object = None
 
     def begin(self, now: float) -> None:
         """Be used again: the first member joins at a date (s)."""

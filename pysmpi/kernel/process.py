@@ -88,27 +88,28 @@ class Process(AbstractProcess):
 
     def __init__(self, engine: AbstractEngine, pid: int, slot: int, core: Core) -> None:
         super().__init__(engine, pid, slot)
-        self.core: Core = core
-        self.resume: Any = None
-        self.suspend: Any = None
-        self.finished: bool = False
-        self.inline: bool = False
-        # For a process in the background: the request that completes when it is done.
-        self.purpose: Optional[KernelRequest] = None
-
+        # The order of the attributes is that in memory: first those of each message of a program.
         self.debt: float = 0.0  # seconds of the core that the next call must let pass first
         self.starts: list[KernelRequest] = NOTHING
         self.next_start: int = 0
         self.paid: bool = False
-        self.waits: list[KernelRequest] = NOTHING
         self.waiting: bool = False
-        # Messages whose data must be saved if the running call ends before they are matched.
-        self.lent: list[Send] = NO_SENDS
+        self.inline: bool = False
+        self.finished: bool = False
+        self.waits: list[KernelRequest] = NOTHING
         self.outstanding: int = 0
         self.busy: float = 0.0  # date (s) until which completions keep the process busy
         self.since: float = 0.0  # date (s) of the begin of its latest wait
-
         self.schedule: Optional[Schedule] = None
+        # Messages whose data must be saved if the running call ends before they are matched.
+        self.lent: list[Send] = NO_SENDS
+        self.resume: Any = None
+        self.suspend: Any = None
+        self.comm_seconds: float = 0.0
+        self.overhead_seconds: float = 0.0
+        self.compute_seconds: float = 0.0
+        self.core_wait_seconds: float = 0.0
+
         self.context: Optional[Context] = None
         self.rank: int = 0
         self.tag: int = 0
@@ -118,11 +119,9 @@ class Process(AbstractProcess):
         self.next_slot: int = 0
         self.blocked: Optional[KernelRequest] = None  # request of a blocking step
         self.plans: list[Optional[Plan]] = NO_PLANS  # by step, if they are kept for repetitions
-
-        self.compute_seconds: float = 0.0
-        self.comm_seconds: float = 0.0
-        self.overhead_seconds: float = 0.0
-        self.core_wait_seconds: float = 0.0
+        self.core: Core = core
+        # For a process in the background: the request that completes when it is done.
+        self.purpose: Optional[KernelRequest] = None
 
     # Operations of a program. Each call returns when it is complete, in virtual time.
 

@@ -73,10 +73,28 @@ class AbstractProcess(Event):
         # Its mailbox in the context of its latest message.
         self.box: Optional[AbstractMailbox] = None
         self.boxed: Optional[Context] = None
+        # The plan of its latest message, with the book, the slot and the size that it is for.
+        self.plan: Optional[Plan] = None
+        self.plan_book: Optional[PlanBook] = None
+        self.plan_slot: int = -1
+        self.plan_bytes: int = -1
 
     def plan_to(self, context: "Context", destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` to a rank of a context."""
-        return self.engine.book.plan(self.slot, context.members[destination].slot, nbytes)
+        slot = context.members[destination].slot
+        book = self.engine.book
+        plan = self.plan
+        if (
+            plan is None
+            or slot != self.plan_slot
+            or nbytes != self.plan_bytes
+            or book is not self.plan_book
+        ):
+            self.plan = plan = book.plan(self.slot, slot, nbytes)
+            self.plan_book = book
+            self.plan_slot = slot
+            self.plan_bytes = nbytes
+        return plan
 
     def notify(self, request: KernelRequest) -> None:
         """A request that the process waits for is complete."""
@@ -104,7 +122,7 @@ class AbstractEngine:
 
     def __init__(self, transport: Transport, slots: int) -> None:
         self.queue: EventQueue = EventQueue()
-        self.system: System = System(self.queue)
+        self.system: System = System(self.queue, slots)
         self.book: PlanBook = PlanBook(transport, slots)
         # The processes that continue at this instant, after those that have: None in their places.
         self.ready: list[Optional[AbstractProcess]] = []

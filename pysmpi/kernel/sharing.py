@@ -36,10 +36,12 @@ from pysmpi.kernel.events import INFINITY, EventQueue
 from pysmpi.kernel.solver import SLACK, Solver
 
 # Bundles that are kept at first: those of pairs of hosts, and the others. If more than one in
-# `BUSY` has members then, the number doubles: a large job that repeats its messages would otherwise
-# make all its bundles again and again.
+# `BUSY` has members then, the number doubles. It also doubles if as many were made again after they
+# had been let go, up to `NEIGHBOURS` bundles for each slot: a large job that repeats its messages
+# would otherwise make all its bundles again and again. A bundle takes about 1 kB.
 TWINS: Final = 1 << 15
 BUSY: Final = 8
+NEIGHBOURS: Final = 8
 # Those of them that one pair of hosts refers to, besides the one with all constraints.
 OTHERS: Final = 8
 # Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
@@ -50,15 +52,19 @@ ENDED: Final = 8
 
 
 class System(AbstractSystem):
-    """The rates of a simulation, and which of them must be solved again."""
+    """The rates of a simulation of `slots` processors, and which of them must be solved again."""
 
-    def __init__(self, queue: EventQueue) -> None:
+    def __init__(self, queue: EventQueue, slots: int = 0) -> None:
         super().__init__(queue)
         self.bundles: dict[object, Bundle] = {}
         self.kinds: dict[int, ActivityKind] = {}  # by the id of the list of constraints
         self.kept: list[ActivityKind] = []  # those with a bundle
         self.most_kept: int = TWINS
         self.most_bundles: int = TWINS
+        # Bundles that were made again since some were let go last, and the most of them to keep.
+        self.remade: int = 0
+        self.remade_others: int = 0
+        self.affordable: int = NEIGHBOURS * slots
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
         self.cooling: list[Constraint] = []
@@ -101,8 +107,9 @@ class System(AbstractSystem):
                 sole = constraint.sole
                 if sole is not None:
                     constraint.sole = None
-                    constraint.members.append(sole)
-                constraint.members.append(activity)
+                    constraint.members = [sole, activity]
+                else:
+                    constraint.members.append(activity)
             if limit * weight > constraint.capacity:
                 limit = constraint.capacity / weight
         activity.limit = limit
@@ -256,9 +263,12 @@ class System(AbstractSystem):
     def _others(self, activity: Activity, contended: int) -> Bundle:
         """The bundle of those with some equal constraints that are contended, or a new one."""
         kind = activity.kind
+        again = False
         if kind is not None:
             for other in kind.others:
-                if other.kept and other.system is self and other.suits(activity, contended):
+                if not other.kept:
+                    again = True
+                elif other.system is self and other.suits(activity, contended):
                     return other
         constraints: list[Constraint] = []
         weights: list[float] = []
@@ -271,6 +281,8 @@ class System(AbstractSystem):
         if found is None:
             if len(self.bundles) >= self.most_bundles:
                 self._drop_others()
+            if again:
+                self.remade_others += 1
             found = Bundle(self, activity.penalty, activity.limit, constraints, weights)
             found.key = key
             found.kept = True
@@ -278,6 +290,8 @@ class System(AbstractSystem):
         if kind is not None:
             if len(kind.others) == 0 or len(kind.others) >= OTHERS:
                 kind.others = []
+            elif again:
+                kind.others = [other for other in kind.others if other.kept]
             kind.others.append(found)
         return found
 
@@ -300,6 +314,8 @@ class System(AbstractSystem):
             else:
                 if len(self.kept) >= self.most_kept:
                     self._drop_all()
+                if kind.dropped:
+                    self.remade += 1
                 self.kept.append(kind)
             bundle = Bundle(
                 self, activity.penalty, activity.limit, activity.constraints, activity.weights
@@ -317,30 +333,35 @@ class System(AbstractSystem):
         return kind
 
     def _drop_all(self) -> None:
-        """Let go of the bundles of all kinds, or allow more of them if many have members."""
+        """Let go of the bundles of all kinds, or allow more of them if many are needed."""
+        again = self.remade if self.most_kept < self.affordable else 0
+        self.remade = 0
         used = 0
         for kind in self.kept:
             bundle = kind.bundle
             if bundle is not None and bundle.count > 0:
                 used += 1
-        if used * BUSY > self.most_kept:
+        if (used + again) * BUSY > self.most_kept:
             self.most_kept *= 2
             return
         for kind in self.kept:
             bundle = kind.bundle
             kind.bundle = None
+            kind.dropped = True
             if bundle is not None:
                 bundle.drop()
         self.kept.clear()
         self.kinds.clear()
 
     def _drop_others(self) -> None:
-        """Let go of the bundles with a key, or allow more of them if many have members."""
+        """Let go of the bundles with a key, or allow more of them if many are needed."""
+        again = self.remade_others if self.most_bundles < self.affordable else 0
+        self.remade_others = 0
         used: dict[object, Bundle] = {}
         for key, bundle in self.bundles.items():
             if bundle.count > 0:
                 used[key] = bundle
-        if len(used) * BUSY > self.most_bundles:
+        if (len(used) + again) * BUSY > self.most_bundles:
             self.most_bundles *= 2
             return
         for bundle in self.bundles.values():

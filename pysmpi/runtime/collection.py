@@ -47,6 +47,17 @@ class CollectingRank:
         setattr(self.rank, name, value)
 
 
+def interval(ranks: int) -> int:
+    """The number of new objects after which Python searches for cycles.
+
+    Processes of their own would search once for 700 new objects each. In a linear Alltoall, a rank
+    holds ten new objects for each message, and the messages of all ranks exist together: a search
+    would look at all of them and find nothing. Ranks that proceed together hold some tens of new
+    objects each.
+    """
+    return min(400_000 + min(4_000 * ranks, 4_000_000) + 200 * ranks, 2**31 - 1)
+
+
 @contextmanager
 def rarely(ranks: int, last: bool = False) -> Iterator[None]:
     """Inside it, cycles are collected rarely; the interval grows with the number of ranks.
@@ -56,9 +67,7 @@ def rarely(ranks: int, last: bool = False) -> Iterator[None]:
     time of a job of many ranks.
     """
     thresholds = gc.get_threshold()
-    # A process of its own would search once for 700 new objects. Ranks that proceed
-    # together hold some tens of new objects each, which a smaller interval would search each time.
-    gc.set_threshold(max(thresholds[0], min(400_000 + 200 * ranks, 2**31 - 1)), *thresholds[1:])
+    gc.set_threshold(max(thresholds[0], interval(ranks)), *thresholds[1:])
     try:
         yield
     finally:

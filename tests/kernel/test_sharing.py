@@ -521,14 +521,21 @@ def test_the_bundle_of_a_kind_stays_for_the_next_messages(named):
     assert three(system).system is system
 
 
-@pytest.mark.parametrize(("together", "again"), [(24, True), (1, False)])
-def test_as_many_bundles_are_kept_as_messages_run_at_once(together, again):
-    """A job repeats its messages; few at a time between many pairs leave no more than the limit."""
+@pytest.mark.parametrize("partly", [False, True])
+@pytest.mark.parametrize(
+    ("together", "affordable", "again"), [(24, 0, True), (1, 0, False), (1, 48, True)]
+)
+def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, partly):
+    """Messages at once all count; of those few at a time, as many as the job can afford."""
     system = new_system()
-    system.most_kept = 4
+    system.most_kept = system.most_bundles = 4
+    system.affordable = affordable
     pairs = [[Constraint(10.0), Constraint(20.0)] for _ in range(24)]
     seconds = [[pair[1]] for pair in pairs]
     weights, alone = [1.0, 0.05], [1.0]
+    if partly:  # a third link is never contended
+        pairs = [[*pair, Constraint(1e9)] for pair in pairs]
+        weights = [*weights, 1.0]
     kinds = [ActivityKind() for _ in pairs]
 
     def all_of_them():
@@ -544,7 +551,7 @@ def test_as_many_bundles_are_kept_as_messages_run_at_once(together, again):
             for one in running:
                 system.add(one)
             system.share()
-            bundles += [kinds[i].bundle for i in group]
+            bundles += [running[4 * j].bundle for j in range(len(group))]
             for one in running:
                 system.remove(one)
         return bundles
@@ -555,4 +562,5 @@ def test_as_many_bundles_are_kept_as_messages_run_at_once(together, again):
     same = [one is other for one, other in zip(earlier, all_of_them())]
     assert all(same) if again else not any(same)
     assert len(system.kept) <= system.most_kept
-    assert (system.most_kept > 4) == again
+    assert len(system.bundles) <= system.most_bundles
+    assert (max(system.most_kept, system.most_bundles) > 4) == again
