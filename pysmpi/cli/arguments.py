@@ -7,10 +7,11 @@ options of launchers are ignored with a note, and `python` before the program is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from pysmpi.errors import UsageError
+from pysmpi.records import record
 from pysmpi.runtime.loading.command_lines import is_python, split_program
 from pysmpi.text import closest
 
@@ -56,7 +57,7 @@ _RANKS = ("-n", "-np", "--np")
 _PER_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "--ntasks-per-node")
 
 
-@dataclass
+@record
 class CommandLine:
     """A parsed command line: options of pysmpi, the program, ignored options of launchers.
 

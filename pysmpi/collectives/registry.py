@@ -25,7 +25,6 @@ Algorithms and selectors of other distributions are found through the entry poin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from inspect import isgeneratorfunction
 from typing import Any
 from weakref import WeakValueDictionary
@@ -60,7 +59,7 @@ class Algorithm:
     live: Live | None = None
 
 
-@dataclass(slots=True)
+@record
 class OperationKind:
     """A collective operation and its algorithms; `live`: some of them decide while they run."""
 
@@ -83,7 +82,7 @@ def _never(call: Call) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@record(frozen=True)
 class Selector:
     """A library's choice.
 

@@ -11,17 +11,17 @@ messages that share links, that of a `pysmpi.network.flows.FlowTransport`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 from pysmpi.plugins import Registry
+from pysmpi.records import record
 
 Builder = Callable[[Platform, Sequence[Host], Settings], Transport]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Explanation:
     """The explanation of a model for `pysmpi models --explain`.
 
@@ -34,7 +34,7 @@ class Explanation:
     valid: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Model:
     """One way to price a message: its name, one line about it, its builder, and its explanation."""
 

@@ -5,16 +5,15 @@ A model's own values apply unless the machine or the user gives others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pysmpi.errors import UsageError
+from pysmpi.records import record
 from pysmpi.text import did_you_mean
 
 NEUTRAL, SMPI = "neutral", "smpi"
 ETHERNET, INFINIBAND, SLINGSHOT = "ethernet", "infiniband", "slingshot"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Preset:
     """Values of options: factors as segments by size, the other numbers in bytes.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pysmpi.errors import UsageError
@@ -17,6 +16,7 @@ from pysmpi.platform.numbers import read_count
 from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
+from pysmpi.records import record
 from pysmpi.text import did_you_mean
 
 # Parsers: the text of an option to its value; a UsageError has the expected and the found value.
@@ -131,7 +131,7 @@ def words(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Segments:
     """Reads values by size, `bytes:value;...`: a `Piecewise`. See `pysmpi.platform.piecewise`."""
 
@@ -150,7 +150,7 @@ latency_factors = Segments(1.0)
 bandwidth_factors = Segments(1.0, zero=False)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Option:
     """One option: its default (SimGrid's, if SimGrid has one), its parser and a line of help.
 

@@ -20,7 +20,7 @@ Units are bytes, bytes/s and seconds.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log2
 
 from pysmpi.errors import UsageError
@@ -69,7 +69,7 @@ class Distance:
     bandwidth: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Curve:
     """A quantity measured at some sizes (bytes, increasing).
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import MOST, parse_time
+from pysmpi.records import record
 
 _BOUND = re.compile(r"[0-9]{1,18}")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Piecewise:
     """Segments sorted by `bounds` (bytes); `values[i]` holds for sizes above `bounds[i]`.
 

@@ -8,7 +8,7 @@ and `check` validates both, with the same message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from operator import index
 from os import PathLike, fspath
 from reprlib import Repr
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pysmpi.errors import UsageError
 from pysmpi.mappings import EXPECTED, is_mapping
+from pysmpi.records import record
 from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def shown(value: object) -> str:
     return f"{text} of type {type(value).__name__}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Kind:
     """The values of an option: a test, a description, and a conversion.
 
@@ -129,7 +130,7 @@ def _option(
     return field(default=default, metadata=metadata)
 
 
-@dataclass
+@record
 class Options:
     """The options of a run. `pysmpi run --help` and docs/api.md explain each.
 

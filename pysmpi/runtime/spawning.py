@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import Slot, place, read_hostfile
+from pysmpi.records import record
 from pysmpi.runtime.loading.command_lines import program_of
 from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.simulation import Simulation
 
 
-@dataclass
+@record
 class ProgramPart:
     """The processes of one command: its program, their places, their directory, variables."""
 
@@ -34,7 +35,7 @@ class ProgramPart:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass
+@record
 class Segment:
     """One of the programs that a job starts with: its ranks, directory, variables."""
 

@@ -7,14 +7,13 @@ process and uses them round robin. Both have one set of buffers for each sender.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pysmpi.errors import UsageError
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size, parse_time
+from pysmpi.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Library:
     """Sizes in bytes, overheads in seconds.
 

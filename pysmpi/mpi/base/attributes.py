@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from dataclasses import dataclass
 from operator import index
 from typing import Any
 
@@ -86,7 +85,7 @@ class AttributeTable:
 TABLE = StateSlot(Rank, AttributeTable)
 
 
-@dataclass(slots=True)
+@record
 class Launch:
     """The launch of a world: the largest number of processes, if it is known."""
 

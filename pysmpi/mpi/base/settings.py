@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pysmpi.records import record
 
 
-@dataclass(slots=True)
+@record
 class CallSettings:
     """The costs of calls (s of simulated time), and their behaviour where MPI leaves a choice.
 

@@ -11,7 +11,6 @@ Storage is separate from the network: its traffic does not compete with messages
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
@@ -23,6 +22,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_bandwidth, parse_time
+from pysmpi.records import record
 
 MACHINE, HOST = "machine", "host"
 
@@ -82,7 +82,7 @@ class Disk:
         return min(each, sieved, key=self.seconds)
 
 
-@dataclass(slots=True)
+@record
 class DiskOptions:
     """The scope of the disks, and their bandwidths and latency: bytes/s and s."""
 

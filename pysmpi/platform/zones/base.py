@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from pysmpi.errors import UsageError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef
     from pysmpi.platform.points import Host
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ZoneKind:
     """A kind of zone: its name, one line about it, its class."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from pysmpi.records import record
 
 # Letter -> fields of sys.flags that it raises by one.
 _LETTERS = {
@@ -58,7 +60,7 @@ class Flags(tuple[object, ...]):
         return f"sys.flags({', '.join(f'{n}={v!r}' for n, v in zip(names, self, strict=True))})"
 
 
-@dataclass
+@record
 class PythonFlags:
     """The flags on a command line."""
 

@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from pysmpi.errors import PysmpiError
+from pysmpi.records import record
 from pysmpi.runtime.figures import (
     AnalysisFigures,
     FoldingFigures,
@@ -45,7 +46,7 @@ class ProgramError(PysmpiError, RuntimeError):
         self.exit_status = result.exit_status
 
 
-@dataclass(repr=False)
+@record(repr=False)
 class Result:
     """The result of a run: its prediction, and how it ended.
 
