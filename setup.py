@@ -97,7 +97,8 @@ def extensions():
     compiled = mypycify([*options, *sources], opt_level="3", debug_level="0", group_name="pysmpi")
     if os.name == "posix":
         for extension in compiled:
-            extension.extra_compile_args += FLAGS
+            # The list is one object for all of them.
+            extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
     return [*compiled, folding]
 
 

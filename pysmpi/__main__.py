@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from types import FrameType
 from typing import NoReturn
+
+from pysmpi.errors import missing_requirement
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -26,7 +29,13 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, _leave)
     # Imports make many objects and few cycles; the search for cycles would take a sixth of a start.
     gc.set_threshold(400_000, *gc.get_threshold()[1:])
-    from pysmpi.cli.main import main as run
+    try:
+        from pysmpi.cli.main import main as run
+    except ModuleNotFoundError as error:
+        if not missing_requirement(error):
+            raise
+        print(f"pysmpi: error: {missing_requirement(error)}", file=sys.stderr)
+        sys.exit(2)
 
     if followed:
         signal.signal(signal.SIGINT, before)

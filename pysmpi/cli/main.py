@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 import pysmpi
-from pysmpi.errors import PysmpiError, PysmpiInternalError
+from pysmpi.errors import PysmpiError, PysmpiInternalError, missing_requirement
 from pysmpi.text import did_you_mean, shortened
 
 # The module of each subcommand; it is imported when it is used.
@@ -166,6 +166,9 @@ def status_of(args: Sequence[str]) -> int:
             sys.stdout = None  # its text cannot be written at the exit either
         return USAGE
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and missing_requirement(error):
+            complain(missing_requirement(error))
+            return USAGE
         from pysmpi.runtime.program_errors import format_internal
 
         click.echo(format_internal(error), err=True)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # Modules that only some options need, and that take long to load.
 LATER = ("pysmpi.trace.recorder", "pysmpi.trace.formats", "pysmpi.analysis.observation", "unittest")
 
@@ -22,3 +24,23 @@ def test_a_plain_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None
     loaded = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
     assert "pysmpi.runtime.job" in loaded
     assert loaded.isdisjoint(LATER)
+
+
+@pytest.mark.parametrize("package", ["click", "greenlet"])
+def test_a_package_that_is_missing_is_named_and_is_no_bug(tmp_path: Path, package: str) -> None:
+    program = tmp_path / "hello.py"
+    program.write_text("print('hello')\n")
+    hidden = (
+        "import runpy, sys\n"
+        f"class Hidden:\n"
+        f"    def find_spec(self, name, *rest):\n"
+        f"        if name == {package!r}:\n"
+        f"            raise ModuleNotFoundError(f'No module named {{name!r}}', name=name)\n"
+        "sys.meta_path.insert(0, Hidden())\n"
+        f"sys.argv = ['pysmpi', 'run', {str(program)!r}]\n"
+        "runpy.run_module('pysmpi', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"pysmpi: error: {sys.executable} has no package {package!r}")
+    assert "pip install" in done.stderr and done.stderr.count("\n") == 1

@@ -7,6 +7,7 @@ MPI 4.1, chapter 8. A topology belongs to all ranks of a communicator. `sources(
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import prod
 
 from pysmpi.mpi.base.constants import CART, DIST_GRAPH, GRAPH, PROC_NULL
@@ -150,7 +151,8 @@ class DistGraph:
                 yield peer, 1
 
 
-def balanced(total: int, count: int) -> list[int]:
+@lru_cache(maxsize=64)  # all ranks ask for the same
+def balanced(total: int, count: int) -> tuple[int, ...]:
     """`count` factors of `total`, as close to each other as possible, the largest first.
 
     Among all lists of factors, this one has the smallest largest factor, then the smallest second
@@ -158,16 +160,16 @@ def balanced(total: int, count: int) -> list[int]:
     """
     divisors = _divisors(total)
 
-    def split(rest: int, count: int, most: int) -> list[int] | None:
+    def split(rest: int, count: int, most: int) -> tuple[int, ...] | None:
         if rest == 1:
-            return [1] * count
+            return (1,) * count
         for first in divisors:
             if first > most:
                 break
             if first > 1 and rest % first == 0 and first**count >= rest:
                 others = split(rest // first, count - 1, first)
                 if others is not None:
-                    return [first, *others]
+                    return (first, *others)
         return None
 
     found = split(total, count, total)

@@ -223,7 +223,7 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     if total % fixed or (open_sides == 0 and total != fixed):
         fail(ERR_DIMS, f"dims {sides} cannot be completed to a grid of nnodes, {total}, processes")
     if open_sides:
-        factors = balanced(total // fixed, open_sides) if total else [0] * open_sides
+        factors = balanced(total // fixed, open_sides) if total else (0,) * open_sides
         found = iter(factors)
         sides = [side or next(found) for side in sides]
     return sides
