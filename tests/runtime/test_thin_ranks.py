@@ -1,5 +1,6 @@
 """The cost of a rank before it begins, while it runs, and after it has ended."""
 
+import gc
 import subprocess
 import sys
 import time
@@ -202,3 +203,36 @@ def test_ranks_in_a_split_share_the_columns_of_their_schedules():
         different = len({tuple(column) for column in columns})
         # Those of the first rank are only compared with those of the second.
         assert different <= len({*map(id, columns)}) <= different + 1 < len(columns), name
+
+
+def test_the_messages_of_an_alltoall_cause_no_search_for_cycles(tmp_path):
+    """They exist together and are no garbage: a search would look at all of them in vain."""
+    seen = []
+    machine = tmp_path / "thin.yaml"
+    machine.write_text(
+        MACHINE.replace("99", "255").replace("cores: 64", "cores: 1").replace("100G", "1G")
+    )
+
+    def searched(phase, details):
+        seen.append(phase)
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        sent, received = bytearray(comm.size), bytearray(comm.size)
+        comm.Barrier()
+        if comm.rank == 0:
+            seen.append("begin")
+        comm.Alltoall(sent, received)
+        if comm.rank == 0:
+            seen.append("end")
+
+    gc.callbacks.append(searched)
+    try:
+        pysmpi.run(
+            main, nprocs=256, compute="none", platform=machine, coll={"alltoall": "basic_linear"}
+        )
+    finally:
+        gc.callbacks.remove(searched)
+    assert seen[seen.index("begin") : seen.index("end")] == ["begin"]
