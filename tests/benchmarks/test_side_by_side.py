@@ -124,3 +124,13 @@ def test_micro_benchmarks_fit_the_kernel(shared, monkeypatch, capsys):
     assert micro.main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 + len(micro.CASES)
+
+
+def test_bare_greenlets_move_the_bytes_of_their_neighbours(shared, monkeypatch, capsys):
+    bare = importlib.import_module("bare_greenlets")
+    monkeypatch.setattr(bare, "MESSAGES", 100)
+    monkeypatch.setattr(sys, "argv", ["bare_greenlets.py", "--ranks", "3", "5", "--repeats", "1"])
+    assert bare.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:]] == ["3", "5"]
+    assert all(float(line.split()[1]) > 0.0 for line in lines[2:])

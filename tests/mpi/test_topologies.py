@@ -63,7 +63,7 @@ def test_a_shift_is_undone_by_the_opposite_one(grid: Grid, data: Any) -> None:
 def test_balanced_factors(total: int, count: int) -> None:
     found = balanced(total, count)
     assert prod(found) == total
-    assert found == sorted(found, reverse=True)
+    assert list(found) == sorted(found, reverse=True)
     if count == 2:
         assert found[1] == max(d for d in range(1, int(total**0.5) + 1) if total % d == 0)
 
