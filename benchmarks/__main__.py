@@ -156,7 +156,7 @@ class Contest:
             self.title, f"{self.ranks:,}", self.peer,
             *(f"{seconds:.2f}" for seconds in self.seconds), f"{self.ratio:.2f}",
             f"{self.spread[0]:.2f} to {self.spread[1]:.2f}", f"{self.work:.2f}",
-            "" if self.wanted is None else f"{self.wanted:g}",
+            "" if self.wanted is None else f"{self.wanted:g}", str(len(self.ours.wall)),
         )  # fmt: skip
 
     def record(self) -> dict[str, object]:
@@ -185,7 +185,9 @@ def restored(row: dict[str, Any]) -> Contest:
     )
 
 
-HEADINGS = ("case", "ranks", "peer", "peer s", "pysmpi s", "ratio", "spread", "CPU ratio", "wanted")
+HEADINGS = (
+    "case", "ranks", "peer", "peer s", "pysmpi s", "ratio", "spread", "CPU ratio", "wanted", "runs",
+)  # fmt: skip
 
 
 def smpi_name() -> str:
@@ -318,7 +320,6 @@ def page(
     contests: list[Contest],
     operations: list[tuple[str, int, float, float]],
     messages: list[MessageCost],
-    repeats: int,
     missing: list[str],
 ) -> str:
     """The page with all figures."""
@@ -330,7 +331,7 @@ def page(
         "`python -m benchmarks --page docs/benchmarks.md` has written this page on "
         f"{date.today()}: {about['processors']} cores of {about['processor']}, "
         f"Python {about['python']}; the load of the machine was {load:.1f} at the end. A run is a "
-        f"whole command with its start. The commands of a row ran by turns, {repeats} times each; "
+        "whole command with its start. The commands of a row ran by turns, `runs` times each; "
         "the figures are medians. A ratio below 1 means that pysmpi is faster.",
         "",
     ]
@@ -532,7 +533,7 @@ def main() -> int:
         left = [key for key in parts if key not in there]
         if left:
             missing.append(", ".join(left))
-        chosen.page.write_text(page(contests, operations, messages, repeats, missing))
+        chosen.page.write_text(page(contests, operations, messages, missing))
     if chosen.chart is not None and contests:
         draw(list(bars(contests, operations)), chosen.chart)
     records = [contest.record() for contest in contests]

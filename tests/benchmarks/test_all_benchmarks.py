@@ -55,7 +55,7 @@ def test_a_page_has_all_figures_also_those_that_are_worse(module: ModuleType) ->
     worse = contest(module, [5.0], [1.0])
     operations = [("bcast", 1024, 1.0, 2.0), ("reduce", 1024, 2.0, 1.0)]
     costs = [module.MessageCost("halo", 16, 4.5, 9.0), module.MessageCost("halo", 65536, 5.5, None)]
-    text = module.page([worse], operations, costs, 1, ["no MPICH: nothing"])
+    text = module.page([worse], operations, costs, ["no MPICH: nothing"])
     assert "| a ring | 16 | SMPI | 1.00 | 5.00 | 5.00 | 5.00 to 5.00 | 5.00 | 1 |" in text
     assert "| bcast | 1,024 | 1.00 | 2.00 | 2.00 |" in text
     assert "geometric mean of the ratios is 1.00" in text
