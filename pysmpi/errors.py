@@ -36,5 +36,5 @@ def missing_requirement(error: ModuleNotFoundError) -> str:
         return ""
     return (
         f"{sys.executable} has no package {package!r}, which pysmpi needs; install pysmpi with its "
-        f"requirements: {sys.executable} -m pip install pysmpi, or . in a clone"
+        f"requirements: {sys.executable} -m pip install ., in a clone of pysmpi"
     )
