@@ -27,6 +27,9 @@ class Constraint:
         self.capacity: float = capacity
         self.demand: float = 0.0  # sum of weight * bound over the members
         self.usage: float = 0.0  # sum of weight * rate over their members
+        # If it is left out although its members could saturate it: the rate up to which they do
+        # not, also if more members come, whose weights have a sum of at most `room`.
+        self.safe: float = INFINITY
         self.count: int = 0  # of the members that have not ended
         self.contended: bool = False
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
@@ -41,13 +44,14 @@ class Constraint:
         self.last: Optional[BundleUse] = None
         self.uses: int = 0
         self.heat: int = 0  # how often `exceeded` was true recently, up to HOT
-        self.held: float = 0.0  # earlier rates of the bundles of a solution
         # While it is not contended: the one that uses it, if there was no other since it was idle,
         # as on most links of a large machine; else those that use it, in the order in which they
         # came; some of the list may have ended. `present` finds them always.
         self.sole: Optional[Activity] = None
         self.members: list[Activity] = NO_MEMBERS
+        self.room: float = 0.0
         # More scratch of one solution.
+        self.held: float = 0.0  # earlier rates of the bundles
         self.stamp: int = 0
         self.remaining: float = 0.0
         self.load: float = 0.0
@@ -198,6 +202,8 @@ class Bundle(Event):
         self.updated: float = 0.0  # date (s)
         self.queued: float = INFINITY  # date (s) of the event in the queue
         self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
+        # The rate up to which its members saturate no constraint that is left out.
+        self.safe: float = INFINITY
         self.kept: bool = False  # without members, for the next activity of its kind
         self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
@@ -218,6 +224,7 @@ class Bundle(Event):
         for use in self.uses:
             use.begin()
         self.updated = now
+        self.safe = INFINITY
 
     def members(self) -> "list[Activity]":
         """The members; goals of those that have left may stay behind."""

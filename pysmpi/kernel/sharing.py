@@ -6,12 +6,15 @@ every constraint sum(weight * rate) <= capacity, and each rate is either the act
 or limited by a saturated constraint on which no other activity has a larger rate * penalty. This is
 the fluid model of Casanova and Marchal that SimGrid solves under the name LMM.
 
-Three methods make it fast for many activities:
+Four methods make it fast for many activities:
 
 - A constraint that cannot be saturated even if all its members run at their bounds is not
   contended, and is left out. So is a constraint with a single member, which only bounds this
   member. The lowest bound of an activity is its limit. An activity without a contended constraint
   is free: it runs at its limit, without a solution.
+- A constraint is also left out if a crowded one limits all its members far below the rates that
+  would saturate it, as in an incast from nodes with many ranks. It is taken in again before they
+  reach these rates.
 - Activities with equal penalty, limit and contended constraints always have equal rates: they form
   a `Bundle`, which is solved as one activity. A bundle records the work that each member has done
   since it began; a member ends when this work reaches its goal. A thousand messages to one host
@@ -33,7 +36,7 @@ from pysmpi.kernel.activities import (
     present,
 )
 from pysmpi.kernel.events import INFINITY, EventQueue
-from pysmpi.kernel.solver import SLACK, Solver
+from pysmpi.kernel.solver import NO_REGION, SLACK, SPARE, Solver
 
 # Bundles that are kept at first: those of pairs of hosts, and the others. If more than one in
 # `BUSY` has members then, the number doubles. It also doubles if as many were made again after they
@@ -90,10 +93,17 @@ class System(AbstractSystem):
         activity.number = self.order
         bound = activity.bound
         limit = bound
+        safe = INFINITY
         contended = 0
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.demand += demand_of(weight, bound, constraint)
-            if constraint.count > 0 and (constraint.demand > constraint.capacity * (1.0 + SLACK)):
+            if constraint.safe < INFINITY:
+                constraint.room -= weight
+                if constraint.room < 0.0:
+                    self._contend(constraint)
+                elif constraint.safe < safe:
+                    safe = constraint.safe
+            elif constraint.count > 0 and (constraint.demand > constraint.capacity * (1.0 + SLACK)):
                 constraint.exceeded = True
                 if not constraint.contended:
                     self._contend(constraint)
@@ -113,11 +123,11 @@ class System(AbstractSystem):
             if limit * weight > constraint.capacity:
                 limit = constraint.capacity / weight
         activity.limit = limit
-        if contended == 0 and limit < INFINITY:
+        if contended == 0 and limit < INFINITY and safe == INFINITY:
             activity.begun = self.queue.now
             self.queue.push(self.queue.now + activity.work / limit, activity)
         else:
-            self._join(activity, activity.work, contended)
+            self._join(activity, activity.work, contended, safe)
 
     def remove(self, activity: Activity) -> None:
         """Remove an activity and release its resources."""
@@ -141,9 +151,11 @@ class System(AbstractSystem):
                     constraint.heat = constraint.heat - 2 if constraint.heat > 2 else 0
                 constraint.exceeded = False
                 constraint.contended = constraint.heat == HOT
+                constraint.safe = INFINITY
             else:
                 constraint.demand -= demand_of(weight, activity.bound, constraint)
                 if not constraint.contended:
+                    constraint.room += weight
                     if len(constraint.members) > 2 * constraint.count + ENDED:
                         constraint.members = present(constraint)
                 elif not constraint.cooling and constraint.heat < HOT:
@@ -163,7 +175,9 @@ class System(AbstractSystem):
                     constraint.demand += demand_of(weight, member.bound, constraint)
         if constraint.contended:
             self._touch(constraint)
-        elif constraint.demand > min(before, capacity) * (1.0 + SLACK):
+        elif constraint.safe < INFINITY or (
+            constraint.demand > min(before, capacity) * (1.0 + SLACK)
+        ):
             self._contend(constraint)
 
     def set_bound(self, activity: Activity, bound: float) -> None:
@@ -188,6 +202,7 @@ class System(AbstractSystem):
         constraint.sole = None
         constraint.members.clear()
         constraint.contended = True
+        constraint.safe = INFINITY
         constraint.usage = 0.0
         self._bundle_anew(members)
 
@@ -210,16 +225,20 @@ class System(AbstractSystem):
                 left = member.goal - bundle.progress
                 self._leave(member, bundle)
             limit = member.bound
+            safe = INFINITY
             contended = 0
             for other, weight in zip(member.constraints, member.weights):
                 if other.contended:
                     contended += 1
-                elif limit * weight > other.capacity:
+                    continue
+                if limit * weight > other.capacity:
                     limit = other.capacity / weight
+                if other.safe < safe:
+                    safe = other.safe
             member.limit = limit
-            self._join(member, left if left > 0.0 else 0.0, contended)
+            self._join(member, left if left > 0.0 else 0.0, contended, safe)
 
-    def _join(self, activity: Activity, work: float, contended: int) -> None:
+    def _join(self, activity: Activity, work: float, contended: int, safe: float) -> None:
         bundle = self._bundle_for(activity, contended)
         bundle.advance(self.queue.now)
         activity.bundle = bundle
@@ -228,8 +247,12 @@ class System(AbstractSystem):
         activity.turn = self.order
         bundle.line_up(activity)
         bundle.count += 1
+        if safe < bundle.safe:
+            bundle.safe = safe
         limit = bundle.limit
         fits = bundle.rate == limit or bundle.count == 1 and limit < INFINITY
+        if limit > bundle.safe:
+            fits = False
         if fits:
             for use in bundle.uses:
                 constraint = use.constraint
@@ -446,20 +469,78 @@ class System(AbstractSystem):
                 ):
                     self._relax(constraint)
             self.cooling = []
-        for constraint in self.solver.lonely:
-            if constraint.contended and constraint.count == 1:
-                constraint.exceeded = False
-                constraint.heat = 0
-                self._relax(constraint)
+        if len(self.solver.slight) > 0:
+            for constraint in self.solver.slight:
+                if constraint.contended and constraint.usage * SPARE <= constraint.capacity:
+                    self._leave_out(constraint)
+            self.solver.slight = NO_REGION
+        while self.pending():
+            self._share()
+
+    def _share(self) -> None:
+        """Make rates fair, but for those that saturate a constraint that was left out."""
         now = self.queue.now
         joined = self.fresh
+        unsafe: list[Bundle] = []
         for bundle in self.solve():
             bundle.advance(now)
             bundle.rate = bundle.share
+            if bundle.rate > bundle.safe:
+                unsafe.append(bundle)
             self._schedule(bundle)
         for bundle in joined:
             # The newcomer may be the first to end, though the rate stays.
+            if bundle.rate > bundle.safe:
+                unsafe.append(bundle)
             self._schedule(bundle)
+        for bundle in unsafe:
+            if bundle.count > 0 and bundle.rate > bundle.safe:
+                self._take_in(bundle)
+
+    def _leave_out(self, constraint: Constraint) -> None:
+        """Leave out a constraint that is far from being saturated: another limits its members."""
+        constraint.exceeded = False
+        constraint.heat = 0
+        if constraint.count > 1:
+            total = 0.0
+            use = constraint.first
+            while use is not None:
+                total += use.weight * use.bundle.count
+                use = use.after
+            constraint.room = total
+            constraint.safe = constraint.capacity / (2.0 * total)
+        self._relax(constraint)
+
+    def _take_in(self, bundle: Bundle) -> None:
+        """The rate of a bundle is no longer safe: take in constraints of it that were left out.
+
+        Those that twice the rate would not saturate stay left out, so a bundle that keeps them is
+        looked at again only after its rate has doubled.
+        """
+        least = 2.0 * bundle.rate
+        safe = INFINITY
+        found: list[Constraint] = []
+        for member in bundle.members():
+            for constraint in member.constraints:
+                if constraint.safe < least and not constraint.contended:
+                    if constraint.safe < 0.0:
+                        continue
+                    total = constraint.capacity / constraint.safe - constraint.room
+                    if constraint.count == 1:
+                        constraint.safe = INFINITY
+                    elif constraint.capacity >= 2.0 * total * least:
+                        constraint.room = total
+                        constraint.safe = constraint.capacity / (2.0 * total)
+                    else:
+                        constraint.safe = -1.0  # found
+                        found.append(constraint)
+                        continue
+                if constraint.safe < safe:
+                    safe = constraint.safe
+        bundle.safe = safe
+        for constraint in found:
+            if not constraint.contended:
+                self._contend(constraint)
 
     def solve(self) -> "list[Bundle]":
         """Solve the changed bundles; return the bundles whose rate must become `share`."""

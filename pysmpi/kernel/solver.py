@@ -34,9 +34,12 @@ PASSES: Final = 8
 # Rounds of one solution after which it reaches out farther each time; their number would else grow
 # with the length of a chain of bundles whose rates change.
 ROUNDS: Final = 8
-# Number of contended constraints with a single member, in one solution, above which they are left
-# out again.
-LONELY: Final = 32
+# Bundles of one constraint that make it crowded; and the number of constraints of theirs that are
+# far from being saturated, in one solution, from which on these are left out.
+CROWD: Final = 32
+# Bundles of such a constraint, at most, and the capacity over its usage, at least.
+FEW: Final = 4
+SPARE: Final = 4.0
 NO_REGION: Final[list[Constraint]] = []
 
 
@@ -157,7 +160,8 @@ class Solver:
     """Solves the rates of bundles, and remembers its latest solution."""
 
     def __init__(self) -> None:
-        self.lonely: list[Constraint] = NO_REGION  # contended, with a single member; if many
+        # Constraints that could be left out: a crowded one limits all of their bundles.
+        self.slight: list[Constraint] = NO_REGION
         self.lowest: Lowest = Lowest()
         self.stamp: int = 0
         self.open: int = 0  # bundles that have no share yet
@@ -399,10 +403,10 @@ class Solver:
 
     def _account(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
         """Bring `usage` up to date with the shares."""
-        lonely = 0
+        crowded: Optional[Constraint] = None
         for constraint in region:
-            if constraint.count == 1:
-                lonely += 1
+            if constraint.uses >= CROWD and constraint.level < INFINITY:
+                crowded = constraint
             if constraint.whole:
                 constraint.usage = 0.0
             else:
@@ -411,6 +415,33 @@ class Solver:
             total = bundle.share * bundle.count
             for use in bundle.uses:
                 use.constraint.usage += use.weight * total
-        self.lonely = NO_REGION
-        if lonely >= LONELY:
-            self.lonely = [constraint for constraint in region if constraint.count == 1]
+        self.slight = NO_REGION if crowded is None else slight(crowded)
+
+
+def slight(crowded: Constraint) -> "list[Constraint]":
+    """The constraints far from being saturated whose bundles a crowded one limits; none if few."""
+    found: list[Constraint] = []
+    use = crowded.first
+    while use is not None:
+        bundle = use.bundle
+        if bundle.bottleneck is crowded:
+            for part in bundle.uses:
+                constraint = part.constraint
+                if (
+                    constraint.usage * SPARE <= constraint.capacity
+                    and constraint.uses <= FEW
+                    and limited(constraint, crowded)
+                ):
+                    found.append(constraint)
+        use = use.after
+    return found if len(found) >= CROWD else NO_REGION
+
+
+def limited(constraint: Constraint, by: Constraint) -> bool:
+    """Whether another constraint limits all bundles of a constraint."""
+    use = constraint.first
+    while use is not None:
+        if use.bundle.bottleneck is not by:
+            return False
+        use = use.after
+    return True

@@ -1,6 +1,7 @@
 """The rates are max-min fair after any sequence of changes."""
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -338,6 +339,128 @@ def test_links_that_were_contended_do_not_keep_their_single_users_apart():
     system.add(late)
     solve(system)
     assert_fair(system, [*flows, late], [sink, *links])
+
+
+def incast(nodes, each, capacity, up=10.0):
+    """A sink, the links of some nodes, and as many flows of each of them to the sink."""
+    sink, links = Constraint(capacity), [Constraint(up) for _ in range(nodes)]
+    weights = [1.0, 1.0]
+    routes = [[link, sink] for link in links]
+    flows = [Activity(1.0, 1.0, up, route, weights) for _ in range(each) for route in routes]
+    return sink, links, flows
+
+
+def test_a_crowd_from_shared_links_is_one_bundle():
+    system = new_system()
+    sink, links, flows = incast(100, 8, 10.0)
+    for flow in flows:
+        system.add(flow)
+        solve(system)
+    assert sink.uses < 40  # links that have just become contended are not left out one by one
+    assert_fair(system, flows, [sink, *links])
+    solved = system.solver.solved
+    for flow in flows[:400]:
+        system.remove(flow)
+        solve(system)
+    assert system.solver.solved - solved < 40 * 400
+    assert_fair(system, flows[400:], [sink, *links])
+
+
+def test_a_link_that_was_left_out_is_taken_in_when_it_becomes_the_bottleneck():
+    system = new_system()
+    sink, links, flows = incast(40, 4, 40.0)
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    system.remove(flows.pop())
+    solve(system)
+    assert sink.uses < 40 and not any(link.contended for link in links[:-1])
+    # Only the flows of two nodes stay: now their own links limit them.
+    stay = [flow for flow in flows if flow.constraints[0] in links[:2]]
+    for flow in flows:
+        if flow not in stay:
+            system.remove(flow)
+            solve(system)
+    assert rates(stay) == [pytest.approx(2.5)] * 8
+    assert_fair(system, stay, [sink, *links])
+
+
+def test_flows_from_a_link_that_was_left_out_to_other_hosts_are_limited_by_it():
+    system = new_system()
+    sink, links, flows = incast(40, 4, 10.0)
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    system.remove(flows.pop())
+    solve(system)
+    assert not links[0].contended
+    away = [Activity(1.0, 1.0, math.inf, links[:1], [1.0]) for _ in range(2)]
+    for flow in away:
+        system.add(flow)
+        solve(system)
+    assert links[0].contended
+    assert rates(away) == [pytest.approx((10.0 - 4 * 10.0 / 159) / 2)] * 2
+    assert_fair(system, [*flows, *away], [sink, *links])
+
+
+def test_many_more_flows_on_links_that_were_left_out():
+    system = new_system()
+    sink, links, flows = incast(40, 4, 10.0)
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    system.remove(flows.pop())
+    solve(system)
+    assert not links[0].contended
+    # Each of them alone would be slow enough, but not all of them together.
+    other, weights = Constraint(1600.0), [1.0, 1.0]
+    routes = [[link, other] for link in links]
+    more = [Activity(1.0, 1.0, 10.0, route, weights) for _ in range(40) for route in routes]
+    for flow in more:
+        system.add(flow)
+    solve(system)
+    assert_fair(system, [*flows, *more], [sink, other, *links])
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(33, 45),
+    st.sampled_from([1.0, 10.0, 100.0, 500.0]),
+    st.booleans(),
+)
+def test_rates_are_fair_whatever_begins_and_ends_in_a_crowd(seed, nodes, capacity, alike):
+    draw = random.Random(seed)
+    system = new_system()
+    sink, links, crowd = incast(nodes, draw.choice([1, 2, 5]), capacity)
+    constraints = [sink, *links]
+    if not alike:
+        for link in links:
+            link.capacity = draw.choice([2.0, 10.0, 30.0])
+    away = [
+        Activity(1.0, draw.choice([1.0, 2.0]), draw.choice([math.inf, 1.0]), [link], [weight])
+        for link in draw.sample(links, 6)
+        for weight in (1.0, 0.05)
+    ]
+    present: list[Activity] = []
+    waiting = [*crowd, *away] if alike else draw.sample([*crowd, *away], len(crowd) + len(away))
+    leave = 0.1
+    while waiting or len(present) > 3:
+        if not waiting:
+            leave = 1.0
+        if present and draw.random() < leave:
+            system.remove(present.pop(draw.randrange(len(present))))
+        elif waiting:
+            present.append(waiting.pop(0))
+            system.add(present[-1])
+        if draw.random() < 0.02:
+            system.set_capacity(draw.choice(constraints), draw.choice([1.0, 10.0, 50.0]))
+        if draw.random() < 0.7:
+            solve(system)
+            if draw.random() < 0.2:
+                assert_fair(system, present, constraints)
+    solve(system)
+    assert_fair(system, present, constraints)
 
 
 def test_messages_of_one_pair_are_one_bundle():
