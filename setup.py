@@ -16,6 +16,8 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
     "pysmpi/runtime/process/exchange.py",
+    "pysmpi/runtime/virtual_time/cpu_clock.py",
+    "pysmpi/runtime/virtual_time/stopwatch.py",
     "pysmpi/mpi/base/integers.py",
     "pysmpi/mpi/base/owners.py",
     "pysmpi/mpi/base/running.py",

@@ -16,7 +16,9 @@ from ranks_by_hand import run
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.runtime.loading.loader import ScriptProgram
+from pysmpi.runtime.virtual_time import cpu_clock
 from pysmpi.runtime.virtual_time import host_speed as speeds
+from pysmpi.runtime.virtual_time.cpu_clock import SHORT, CpuClock
 from pysmpi.runtime.virtual_time.steady import (
     BATCH,
     FIRST,
@@ -27,7 +29,6 @@ from pysmpi.runtime.virtual_time.steady import (
 )
 from pysmpi.runtime.virtual_time.timing import (
     ConstantTiming,
-    CpuClock,
     NativeTiming,
     PlaybackTiming,
     SteadyTiming,
@@ -35,7 +36,7 @@ from pysmpi.runtime.virtual_time.timing import (
     read_blocks,
 )
 
-_clock = [time.thread_time]  # in a list, where a run does not find it to replace it
+_clock = [time.thread_time, time.sleep]  # in a list, where a run does not find it to replace it
 
 
 def spent() -> float:
@@ -69,6 +70,86 @@ def test_an_empty_block_takes_next_to_nothing():
             blocks.append(timer.stop())
     assert sorted(blocks)[50] < 1e-6
     assert min(blocks) >= 0.0
+
+
+def test_time_without_the_core_is_left_out():
+    clock = CpuClock()
+    sleep = _clock[1]
+    clock.start()
+    sleep(0.05)
+    assert clock.stop() < 0.025e9
+
+
+def test_short_blocks_have_the_time_of_the_thread_together():
+    # The calls of both clocks are in the whole, so a block does some work.
+    clock = CpuClock()
+    clock.start()
+    begin = spent()
+    took = 0
+    for _ in range(5000):
+        clock.start()
+        sum(range(100))
+        took += clock.stop()
+    whole = (spent() - begin) * 1e9
+    assert 0.3 * whole < took < 1.2 * whole
+
+
+class Clocks:
+    """A monotonic clock and a CPU clock (ns), set by hand."""
+
+    def __init__(self, monkeypatch):
+        self.wall, self.cpu, self.looks = 10**12, 5 * 10**9, 0
+        monkeypatch.setattr(cpu_clock, "perf_counter_ns", lambda: self.wall)
+        monkeypatch.setattr(cpu_clock, "thread_time_ns", self.look)
+
+    def look(self):
+        self.looks += 1
+        return self.cpu
+
+    def run(self, nanoseconds, elsewhere=0):
+        """The thread computes, and has to wait for the core."""
+        self.cpu += nanoseconds
+        self.wall += nanoseconds + elsewhere
+
+
+def test_the_cpu_clock_is_read_after_a_while_only(monkeypatch):
+    clocks = Clocks(monkeypatch)
+    clock = CpuClock()
+    clocks.run(10 * SHORT)
+    clocks.looks = 0
+    clock.start()
+    for _ in range(100):
+        clocks.run(SHORT // 50)
+        assert clock.stop() == SHORT // 50
+        clock.start()
+    assert 1 <= clocks.looks <= 4
+    clocks.run(7 * SHORT, elsewhere=10**9)  # the core was another thread's for a second
+    assert clock.stop() == 7 * SHORT
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2 * SHORT), st.integers(0, 3 * SHORT), st.booleans()), max_size=60
+    )
+)
+def test_the_cpu_clock_never_runs_backwards_and_is_never_far_off(steps):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        clocks = Clocks(monkeypatch)
+        clock = CpuClock()
+        clocks.run(10 * SHORT)
+        clock.start()
+        begin, latest = clocks.cpu, 0
+        for computed, waited, new in steps:
+            clocks.run(computed, waited)
+            elapsed = clock.elapsed()
+            assert elapsed >= latest
+            # Too late by no wait, and too early by no more than a short one.
+            assert clocks.cpu - begin <= elapsed + 1
+            assert elapsed <= clocks.cpu - begin + SHORT
+            latest = elapsed
+            if new:
+                clock.start()
+                begin, latest = begin + elapsed, 0
 
 
 def test_pauses_are_left_out():

@@ -26,12 +26,12 @@ import os
 import re
 from array import array
 from collections.abc import Callable
-from time import thread_time_ns
 from typing import Protocol, TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
 from pysmpi.runtime.figures import SteadyFigures
+from pysmpi.runtime.virtual_time.cpu_clock import CpuClock, CpuTimer
 from pysmpi.runtime.virtual_time.host_speed import host_speed
 from pysmpi.runtime.virtual_time.steady import SteadyTimer, TimeTally
 from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
@@ -66,90 +66,6 @@ class ComputeTiming(Protocol):
     def __enter__(self) -> ComputeTiming: ...
 
     def __exit__(self, *exception: object) -> None: ...
-
-
-class CpuClock(Stopwatch):
-    """The CPU clock of the thread (ns), less pauses; one for all ranks, as one runs at a time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._begin = 0
-        self._excluded = 0
-        self._paused_at = 0
-        self.overhead = 0
-        self.overhead = self._calibrate()
-
-    def start(self) -> None:
-        """A block begins."""
-        self._excluded = 0
-        self._begin = self._paused_at = thread_time_ns()
-
-    def stop(self) -> int:
-        """The block ends; returns its nanoseconds."""
-        now = thread_time_ns()
-        if self.pauses:
-            self._excluded += now - self._paused_at
-            self._paused_at = now
-        elapsed = now - self._begin - self._excluded - self.overhead
-        return elapsed if elapsed > 0 else 0
-
-    def pause(self) -> None:
-        if self.pauses == 0:
-            self._paused_at = thread_time_ns()
-        self.pauses += 1
-
-    def resume(self) -> None:
-        self.pauses -= 1
-        if self.pauses == 0:
-            self._excluded += thread_time_ns() - self._paused_at
-
-    def release(self) -> int:
-        pauses = self.pauses
-        if pauses:
-            self.pauses = 0
-            self._excluded += thread_time_ns() - self._paused_at
-        return pauses
-
-    def restore(self, pauses: int) -> None:
-        if pauses and self.pauses == 0:
-            self._paused_at = thread_time_ns()
-        self.pauses += pauses
-
-    def elapsed(self) -> int:
-        now = self._paused_at if self.pauses else thread_time_ns()
-        return now - self._begin - self._excluded
-
-    def charge(self, nanoseconds: int) -> None:
-        self._excluded -= nanoseconds
-
-    def collecting(self, phase: str, info: dict[str, int]) -> None:
-        """Called by `gc.callbacks`."""
-        if phase == "start":
-            self.pause()
-        elif self.pauses:
-            self.resume()
-
-    def _calibrate(self) -> int:
-        """The usual measured time of an empty block."""
-        empty = []
-        for _ in range(301):
-            self.start()
-            empty.append(self.stop())
-        return sorted(empty)[150]
-
-
-class NativeTimer:
-    """Times blocks on the CPU clock; blocks shorter than `threshold` seconds take no time."""
-
-    __slots__ = ("start", "resume", "_stop", "_factor")
-
-    def __init__(self, clock: CpuClock, factor: float, threshold: float = 0.0) -> None:
-        self.start = self.resume = clock.start
-        self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
-        self._factor = factor  # simulated seconds a nanosecond of this machine
-
-    def stop(self) -> float:
-        return self._stop() * self._factor
 
 
 def _above(stop: Callable[[], int], threshold: float) -> Callable[[], int]:
@@ -206,7 +122,7 @@ class NativeTiming:
         self.clock = CpuClock()
         self.stopwatch: Stopwatch = self.clock
         self._stream: TextIO | None = None
-        self._timers: dict[float, NativeTimer] = {}
+        self._timers: dict[float, CpuTimer] = {}
 
     @property
     def speed(self) -> float:
@@ -255,7 +171,7 @@ class NativeTiming:
             return RecordingTimer(self.clock, factor, pid, self._stream.write, self.threshold)
         timer = self._timers.get(factor)
         if timer is None:
-            timer = self._timers[factor] = NativeTimer(self.clock, factor, self.threshold)
+            timer = self._timers[factor] = CpuTimer(self.clock, factor, self.threshold)
         return timer
 
 
