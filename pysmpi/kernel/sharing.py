@@ -470,10 +470,7 @@ class System(AbstractSystem):
                     self._relax(constraint)
             self.cooling = []
         if len(self.solver.slight) > 0:
-            for constraint in self.solver.slight:
-                if constraint.contended and constraint.usage * SPARE <= constraint.capacity:
-                    self._leave_out(constraint)
-            self.solver.slight = NO_REGION
+            self._leave_out_slight()
         while self.pending():
             self._share()
 
@@ -496,6 +493,20 @@ class System(AbstractSystem):
         for bundle in unsafe:
             if bundle.count > 0 and bundle.rate > bundle.safe:
                 self._take_in(bundle)
+
+    def _leave_out_slight(self) -> None:
+        """Leave out the slight constraints, if solving their bundles has taken as long as this."""
+        solver = self.solver
+        slight = solver.slight
+        members = 0
+        for constraint in slight:
+            members += constraint.count
+        if solver.spent >= members:
+            solver.spent = 0
+            for constraint in slight:
+                if constraint.contended and constraint.usage * SPARE <= constraint.capacity:
+                    self._leave_out(constraint)
+        solver.slight = NO_REGION
 
     def _leave_out(self, constraint: Constraint) -> None:
         """Leave out a constraint that is far from being saturated: another limits its members."""

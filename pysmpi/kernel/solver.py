@@ -162,6 +162,7 @@ class Solver:
     def __init__(self) -> None:
         # Constraints that could be left out: a crowded one limits all of their bundles.
         self.slight: list[Constraint] = NO_REGION
+        self.spent: int = 0  # bundles solved while there were some, since they were left out
         self.lowest: Lowest = Lowest()
         self.stamp: int = 0
         self.open: int = 0  # bundles that have no share yet
@@ -415,7 +416,12 @@ class Solver:
             total = bundle.share * bundle.count
             for use in bundle.uses:
                 use.constraint.usage += use.weight * total
-        self.slight = NO_REGION if crowded is None else slight(crowded)
+        if crowded is None:
+            self.slight = NO_REGION
+        else:
+            self.slight = slight(crowded)
+            if len(self.slight) > 0:
+                self.spent += len(bundles)
 
 
 def slight(crowded: Constraint) -> "list[Constraint]":
