@@ -155,7 +155,8 @@ class System(AbstractSystem):
             else:
                 constraint.demand -= demand_of(weight, activity.bound, constraint)
                 if not constraint.contended:
-                    constraint.room += weight
+                    if constraint.safe < INFINITY:
+                        constraint.room += weight
                     if len(constraint.members) > 2 * constraint.count + ENDED:
                         constraint.members = present(constraint)
                 elif not constraint.cooling and constraint.heat < HOT:
@@ -533,20 +534,9 @@ class System(AbstractSystem):
         found: list[Constraint] = []
         for member in bundle.members():
             for constraint in member.constraints:
-                if constraint.safe < least and not constraint.contended:
-                    if constraint.safe < 0.0:
-                        continue
-                    total = constraint.capacity / constraint.safe - constraint.room
-                    if constraint.count == 1:
-                        constraint.safe = INFINITY
-                    elif constraint.capacity >= 2.0 * total * least:
-                        constraint.room = total
-                        constraint.safe = constraint.capacity / (2.0 * total)
-                    else:
-                        constraint.safe = -1.0  # found
-                        found.append(constraint)
-                        continue
-                if constraint.safe < safe:
+                if constraint.safe < least and not stays_out(constraint, least):
+                    found.append(constraint)
+                elif constraint.safe < safe:
                     safe = constraint.safe
         bundle.safe = safe
         for constraint in found:
@@ -560,3 +550,19 @@ class System(AbstractSystem):
         self.fresh = []
         self.dirty = []
         return self.solver.solve(fresh, dirty)
+
+
+def stays_out(constraint: Constraint, rate: float) -> bool:
+    """Whether a constraint that is left out is not saturated if its members have a rate.
+
+    If so, the rate up to which it is safe is brought up to date.
+    """
+    if constraint.count == 1:
+        constraint.safe = INFINITY
+        return True
+    total = constraint.capacity / constraint.safe - constraint.room
+    if constraint.capacity < 2.0 * total * rate:
+        return False
+    constraint.room = total
+    constraint.safe = constraint.capacity / (2.0 * total)
+    return True

@@ -350,11 +350,18 @@ def incast(nodes, each, capacity, up=10.0):
     return sink, links, flows
 
 
-def stir(system, flows):
-    """End some flows, one after the other, so that leaving their links out is worth while."""
-    for _ in range(8):
+def left_out(capacity):
+    """A system with an incast of 4 flows from each of 40 nodes, whose links are left out."""
+    system = new_system()
+    sink, links, flows = incast(40, 4, capacity)
+    for flow in flows:
+        system.add(flow)
+    solve(system)
+    for _ in range(8):  # so often that it is worth while
         system.remove(flows.pop())
         solve(system)
+    assert sink.uses < 40 and not any(link.contended for link in links[:-8])
+    return system, sink, links, flows
 
 
 def test_a_crowd_from_shared_links_is_one_bundle():
@@ -374,13 +381,7 @@ def test_a_crowd_from_shared_links_is_one_bundle():
 
 
 def test_a_link_that_was_left_out_is_taken_in_when_it_becomes_the_bottleneck():
-    system = new_system()
-    sink, links, flows = incast(40, 4, 40.0)
-    for flow in flows:
-        system.add(flow)
-    solve(system)
-    stir(system, flows)
-    assert sink.uses < 40 and not any(link.contended for link in links[:-8])
+    system, sink, links, flows = left_out(40.0)
     # Only the flows of two nodes stay: now their own links limit them.
     stay = [flow for flow in flows if flow.constraints[0] in links[:2]]
     for flow in flows:
@@ -392,13 +393,7 @@ def test_a_link_that_was_left_out_is_taken_in_when_it_becomes_the_bottleneck():
 
 
 def test_flows_from_a_link_that_was_left_out_to_other_hosts_are_limited_by_it():
-    system = new_system()
-    sink, links, flows = incast(40, 4, 10.0)
-    for flow in flows:
-        system.add(flow)
-    solve(system)
-    stir(system, flows)
-    assert not links[0].contended
+    system, sink, links, flows = left_out(10.0)
     away = [Activity(1.0, 1.0, math.inf, links[:1], [1.0]) for _ in range(2)]
     for flow in away:
         system.add(flow)
@@ -409,13 +404,7 @@ def test_flows_from_a_link_that_was_left_out_to_other_hosts_are_limited_by_it():
 
 
 def test_many_more_flows_on_links_that_were_left_out():
-    system = new_system()
-    sink, links, flows = incast(40, 4, 10.0)
-    for flow in flows:
-        system.add(flow)
-    solve(system)
-    stir(system, flows)
-    assert not links[0].contended
+    system, sink, links, flows = left_out(10.0)
     # Each of them alone would be slow enough, but not all of them together.
     other, weights = Constraint(1600.0), [1.0, 1.0]
     routes = [[link, other] for link in links]

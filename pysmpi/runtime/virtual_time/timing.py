@@ -68,21 +68,10 @@ class ComputeTiming(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
 
-def _above(stop: Callable[[], int], threshold: float) -> Callable[[], int]:
-    """`stop`, with 0 in place of nanoseconds that are below a threshold in seconds."""
-    least = threshold * 1e9
-
-    def stop_above() -> int:
-        elapsed = stop()
-        return elapsed if elapsed >= least else 0
-
-    return stop_above
-
-
 class RecordingTimer:
     """Times blocks on the CPU clock and writes them down."""
 
-    __slots__ = ("start", "resume", "_stop", "_factor", "_write", "_pid")
+    __slots__ = ("start", "resume", "_stop", "_least", "_factor", "_write", "_pid")
 
     def __init__(
         self,
@@ -93,13 +82,16 @@ class RecordingTimer:
         threshold: float = 0.0,
     ) -> None:
         self.start = self.resume = clock.start
-        self._stop = clock.stop if threshold <= 0.0 else _above(clock.stop, threshold)
+        self._stop = clock.stop
+        self._least = threshold * 1e9
         self._factor = factor
         self._pid = pid
         self._write = write
 
     def stop(self) -> float:
         elapsed = self._stop()
+        if elapsed < self._least:
+            elapsed = 0
         self._write(f"{self._pid} {elapsed}\n")
         return elapsed * self._factor
 
