@@ -34,7 +34,7 @@ from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
-from pysmpi.runtime import collection
+from pysmpi.runtime import collection, heap
 from pysmpi.runtime.figures import RankFigures
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
@@ -156,6 +156,8 @@ class Job:
 
     def run(self) -> Result:
         """Simulate the program to its end."""
+        if self.last and not isinstance(self.timing, NativeTiming):
+            heap.extend_by_little()
         try:
             with collection.rarely(self.options.nprocs, self.last):
                 return self._run()

@@ -13,6 +13,7 @@ import pysmpi
 from pysmpi.cli.summary import interpreted
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.runtime import heap
 
 RING = """
 from mpi4py import MPI
@@ -71,6 +72,29 @@ def test_ranks_that_have_ended_cost_hardly_anything(tmp_path):
     code = "from mpi4py import MPI; print(MPI.COMM_WORLD.rank)"
     few, many = (peak(ranks, code, tmp_path) for ranks in (100, 5000))
     assert (many - few) / 4900 < 5_000
+
+
+ARRAYS = """
+from mpi4py import MPI
+import numpy as np
+empty = [np.zeros(200_000, np.uint8) for _ in range(20)]
+MPI.COMM_WORLD.Barrier()
+"""
+
+
+@pytest.mark.skipif(not heap.adjustable(), reason="the heap of this C library is not adjusted")
+def test_arrays_that_ranks_do_not_use_take_no_memory(tmp_path):
+    none = peak(64, ARRAYS.replace("range(20)", "range(0)"), tmp_path)
+    all_of_them = 64 * 20 * 200_000
+    assert peak(64, ARRAYS, tmp_path) - none < 0.2 * all_of_them
+
+
+@pytest.mark.parametrize(
+    "variable, value", [("MALLOC_TOP_PAD_", "131072"), ("GLIBC_TUNABLES", "glibc.malloc.check=0")]
+)
+def test_the_heap_stays_as_the_user_has_set_it_up(variable, value, monkeypatch):
+    monkeypatch.setenv(variable, value)
+    assert not heap.adjustable()
 
 
 # Sets a profile function that finds the largest size of a rank's frames at one time (bytes), then
