@@ -24,6 +24,7 @@ ROOMS = [
     "pysmpi/mpi/base/state.py",
     "pysmpi/mpi/base/telling.py",
     "pysmpi/mpi/buffers/contiguous.py",
+    "pysmpi/mpi/buffers/copying.py",
     "pysmpi/mpi/groups/agreement.py",
     "pysmpi/mpi/groups/communicator.py",
     "pysmpi/mpi/point_to_point/envelopes.py",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
+from pysmpi.mpi.buffers.copying import copy
+
 NOTHING: Final = memoryview(bytearray())
 
 # The predefined datatype and its size in bytes, by the format of the buffer protocol.
@@ -54,9 +56,9 @@ class MessageRegion:
             stream = memoryview(stream)[:size]
         if self.data is not None:
             if size == self.nbytes:
-                self.data[:] = stream
+                copy(self.data, stream)
             else:
-                self.data[:size] = stream
+                copy(self.data[:size], stream)
         elif size == self.nbytes:
             self.plan.unpack(self.memory, self.origin, stream)
         else:
@@ -80,12 +82,12 @@ def copy_message(source: MessageRegion, target: MessageRegion) -> int:
         if room is not None:
             nbytes = source.nbytes
             if nbytes == target.nbytes:
-                room[:] = data
+                copy(room, data)
             elif nbytes < target.nbytes:
-                room[:nbytes] = data
+                copy(room[:nbytes], data)
             else:
                 nbytes = target.nbytes
-                room[:] = data[:nbytes]
+                copy(room, data[:nbytes])
             return nbytes
         return target.unpack(data)
     if room is not None and source.nbytes <= target.nbytes:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pysmpi.mpi.base.constants import ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.buffers.contiguous import MessageRegion
+from pysmpi.mpi.buffers.copying import copy
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 
 # A constant of the compiled module, which is read without a look into a dictionary.
@@ -22,7 +23,7 @@ def transfer(source: Any, target: MessageRegion) -> int:
         data = source.data
         if data is not None and target.data is not None and nbytes == target.nbytes:
             if not _PAYLOAD.active:
-                target.data[:] = data
+                copy(target.data, data)
                 return SUCCESS
         move(source, target)
     else:
@@ -36,7 +37,7 @@ def copied(source: memoryview | None, target: memoryview | None) -> bool:
     if source is None or target is None or source.nbytes != target.nbytes:
         return False
     if not (_PAYLOAD.active and _PAYLOAD.stays(source, target)):
-        target[:] = source
+        copy(target, source)
     return True
 
 
