@@ -6,7 +6,7 @@ This module is compiled: every block of contiguous data passes through it.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,35 +14,35 @@ _LARGE: Final = 128 << 10  # bytes; with less, finding the addresses takes as lo
 _VECTOR: Final = 32  # bytes
 _WORD: Final = 8  # bytes
 
-_address: Final[Any] = ctypes.addressof
-_first_byte: Final[Any] = ctypes.c_char.from_buffer
-_frombuffer: Final[Any] = np.frombuffer
-_positive: Final[Any] = np.positive
-_word: Final[Any] = np.dtype(np.uint64)
+_address: Final = ctypes.addressof
+_first_byte: Final = ctypes.c_char.from_buffer
+_frombuffer: Final = np.frombuffer
+_positive: Final = np.positive
+_word: Final = np.dtype(np.uint64)
 
 
-def copy(target: Any, source: Any) -> None:
+def copy(target: memoryview, source: bytes | bytearray | memoryview) -> None:
     """Copy packed data to a view of as many bytes."""
-    if len(source) >= _LARGE and _shifted(target, source):
+    if len(source) >= _LARGE and isinstance(source, memoryview) and _shifted(target, source):
         _copy_words(target, source)
     else:
         target[:] = source
 
 
-def _shifted(target: Any, source: Any) -> bool:
+def _shifted(target: memoryview, source: memoryview) -> bool:
     """Whether two views are aligned for words, but not in the same way for vectors.
 
     The C library often copies with one instruction (`rep movsb`), which on AMD's processors then
     takes up to twice as long.
     """
-    if type(source) is not memoryview or source.readonly or source.itemsize != 1:
+    if source.readonly or source.itemsize != 1:
         return False
     to: int = _address(_first_byte(target))
     start: int = _address(_first_byte(source))
     return (to - start) % _VECTOR != 0 and to % _WORD == 0 and start % _WORD == 0
 
 
-def _copy_words(target: Any, source: Any) -> None:
+def _copy_words(target: memoryview, source: memoryview) -> None:
     """Copy with numpy's loop over words."""
     count = len(source) // _WORD
     _positive(_frombuffer(source, _word, count), _frombuffer(target, _word, count))
