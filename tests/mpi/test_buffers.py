@@ -15,8 +15,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.mpi.base.exceptions import Exception as MPIException
-from pysmpi.mpi.base.exporting import acquire
+from pysmpi.mpi.base.exporting import acquire, address_of
 from pysmpi.mpi.buffers import memory as b
+
+
+@pytest.mark.parametrize("shape", [(24,), (4, 6), (), (0,)])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("writable", [True, False])
+def test_the_address_of_any_contiguous_memory(shape, order, writable):
+    values = np.zeros(shape, "f8", order)
+    values.flags.writeable = writable
+    start = values.ctypes.data
+    assert address_of(values) == start
+    if values.size:
+        assert address_of(memoryview(values)) == start
+        assert address_of(memoryview(values.reshape(-1, order="A")).cast("B")[3:]) == start + 3
+
+
+def test_the_address_of_memory_that_is_not_contiguous_is_refused():
+    with pytest.raises(BufferError, match="contiguous"):
+        address_of(memoryview(bytearray(8))[::2])
 
 
 def test_a_buffer_shows_the_memory_of_an_object():

@@ -14,6 +14,9 @@ from pysmpi.cli.summary import interpreted
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.runtime import heap
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.loading.loader import FunctionProgram
+from pysmpi.runtime.options import Options
 
 RING = """
 from mpi4py import MPI
@@ -82,7 +85,7 @@ MPI.COMM_WORLD.Barrier()
 """
 
 
-@pytest.mark.skipif(not heap.adjustable(), reason="the heap of this C library is not adjusted")
+@pytest.mark.skipif(not heap.adjustable(), reason="needs glibc with a heap as it comes")
 def test_arrays_that_ranks_do_not_use_take_no_memory(tmp_path):
     none = peak(64, ARRAYS.replace("range(20)", "range(0)"), tmp_path)
     all_of_them = 64 * 20 * 200_000
@@ -95,6 +98,25 @@ def test_arrays_that_ranks_do_not_use_take_no_memory(tmp_path):
 def test_the_heap_stays_as_the_user_has_set_it_up(variable, value, monkeypatch):
     monkeypatch.setenv(variable, value)
     assert not heap.adjustable()
+
+
+@pytest.mark.parametrize(
+    "compute, last, changed",
+    [("none", True, 1), ("1us", True, 1), ("native", True, 0), ("steady", True, 0),
+     ("none", False, 0)],
+)  # fmt: skip
+def test_the_heap_of_a_measured_run_or_of_a_longer_process_stays(
+    compute, last, changed, monkeypatch
+):
+    calls = []
+    monkeypatch.setattr(heap, "extend_by_little", lambda: calls.append(1))
+    job = Job(FunctionProgram(lambda: None, ()), Options(nprocs=1, compute=compute))
+    job.last = last
+    try:
+        job.run()
+    finally:
+        gc.unfreeze()
+    assert len(calls) == changed
 
 
 # Sets a profile function that finds the largest size of a rank's frames at one time (bytes), then

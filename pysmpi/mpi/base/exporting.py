@@ -25,6 +25,8 @@ from pysmpi.mpi.base.exported import Exported
 from pysmpi.mpi.internal_errors import touches_program
 
 _BYTE = np.dtype(np.uint8)
+_address = ctypes.addressof
+_first_byte = ctypes.c_char.from_buffer
 
 
 @touches_program
@@ -85,6 +87,10 @@ def _foreign(obj: object, writable: bool) -> Exported | None:
 
 def address_of(memory: Any) -> int:
     """The address of a contiguous buffer."""
+    try:
+        return _address(_first_byte(memory))  # a tenth of the time of numpy's way
+    except (TypeError, ValueError):  # read-only, empty, or not in C order
+        pass
     if not isinstance(memory, np.ndarray):
         memory = np.ndarray((memoryview(memory).nbytes,), _BYTE, memory)
     address: int = memory.__array_interface__["data"][0]
