@@ -1,6 +1,7 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Memory folding has functions that numpy calls and that cannot be Python; they are in C.
+Two things cannot be Python and are in C: the functions that numpy calls while memory is folded, and
+copies of large blocks past the processor's cache.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -85,11 +86,14 @@ class OptionalBuild(build_ext):
 def extensions():
     if os.environ.get("PYSMPI_PURE") == "1":
         return []
-    folding = Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"])
+    in_c = [
+        Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"]),
+        Extension("pysmpi.mpi.buffers.memcopy", ["pysmpi/mpi/buffers/memcopy.c"]),
+    ]
     try:
         from mypyc.build import mypycify
     except ImportError:
-        return [folding]
+        return in_c
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
     # What they import is checked elsewhere: a build needs no stubs of other packages.
     options = [
@@ -102,7 +106,7 @@ def extensions():
         for extension in compiled:
             # The list is one object for all of them.
             extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
-    return [*compiled, folding]
+    return [*compiled, *in_c]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})

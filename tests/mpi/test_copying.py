@@ -5,10 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pysmpi.mpi.buffers.copying import copy
+from pysmpi.mpi.buffers import copying
+from pysmpi.mpi.buffers.copying import LIMITS, copy
+from pysmpi.runtime.job import Job
+from pysmpi.runtime.loading.loader import FunctionProgram
+from pysmpi.runtime.options import Options
 
 LINE = 64  # bytes
 LARGE = 128 << 10  # bytes from which the alignment matters
+LEAST = 64 << 10  # the fewest bytes of a block that is copied past the cache
+
+
+@pytest.fixture(params=[0, 1_000_000], ids=["to the cache", "past the cache"], scope="module")
+def ranks(request):
+    """The number of ranks, which decides about the cache."""
+    LIMITS.suit(request.param)
+    yield request.param
+    LIMITS.suit(0)
 
 
 def place(nbytes, shift):
@@ -19,15 +32,13 @@ def place(nbytes, shift):
 
 
 shifts = st.one_of(st.integers(0, 7).map(lambda words: 8 * words), st.integers(0, LINE - 1))
-
-
-@given(
-    nbytes=st.one_of(st.integers(LARGE, LARGE + 70), st.integers(0, 100)),
-    here=shifts,
-    there=shifts,
-    readonly=st.booleans(),
+lengths = st.one_of(
+    st.integers(LARGE, LARGE + 2 * LINE), st.integers(LEAST - 1, LEAST + 70), st.integers(0, 100)
 )
-def test_a_copy_writes_these_bytes_and_no_others(nbytes, here, there, readonly):
+
+
+@given(nbytes=lengths, here=shifts, there=shifts, readonly=st.booleans())
+def test_a_copy_writes_these_bytes_and_no_others(ranks, nbytes, here, there, readonly):
     source, part = place(nbytes, here)
     source[part] = np.arange(nbytes) % 251 + 1
     data = memoryview(source[part])
@@ -38,8 +49,20 @@ def test_a_copy_writes_these_bytes_and_no_others(nbytes, here, there, readonly):
     assert not target.any()
 
 
+@pytest.mark.skipif(copying.memcopy is None, reason="pysmpi was installed without a C compiler")
+@given(nbytes=st.integers(0, 300), here=shifts, there=shifts, past_cache=st.booleans())
+def test_short_blocks_have_no_whole_line(nbytes, here, there, past_cache):
+    source, part = place(nbytes, here)
+    source[part] = np.arange(nbytes) % 251 + 1
+    target, room = place(nbytes, there)
+    copying.memcopy.copy(memoryview(target[room]), memoryview(source[part]), past_cache)
+    assert np.array_equal(target[room], source[part])
+    target[room] = 0
+    assert not target.any()
+
+
 @pytest.mark.parametrize("kind", [bytes, bytearray])
-def test_packed_data_need_not_be_a_view(kind):
+def test_packed_data_need_not_be_a_view(ranks, kind):
     data = kind(range(256)) * (LARGE // 256) + b"end"
     target = bytearray(len(data))
     copy(memoryview(target), data)
@@ -47,7 +70,7 @@ def test_packed_data_need_not_be_a_view(kind):
 
 
 @pytest.mark.parametrize("by", [-16, -8, 8, 16])
-def test_a_copy_within_one_array_moves_it(by):
+def test_a_copy_within_one_array_moves_it(ranks, by):
     memory = np.arange(LARGE // 4, dtype=np.uint64)
     view = memoryview(memory).cast("B")
     words = by // 8
@@ -55,3 +78,38 @@ def test_a_copy_within_one_array_moves_it(by):
     wanted = memory[first:last].copy()
     copy(view[8 * (first + words) : 8 * (last + words)], view[8 * first : 8 * last])
     assert np.array_equal(memory[first + words : last + words], wanted)
+
+
+@pytest.mark.parametrize("nbytes", [10, LARGE])
+@pytest.mark.parametrize("more", [-1, 1])
+def test_a_copy_of_another_size_is_refused_and_writes_nothing(ranks, nbytes, more):
+    target = bytearray(nbytes + more)
+    with pytest.raises(ValueError):
+        copy(memoryview(target), b"x" * nbytes)
+    assert not any(target)
+
+
+def test_a_copy_to_memory_that_cannot_be_written_is_refused(ranks):
+    data = bytes(LARGE)
+    with pytest.raises((TypeError, BufferError)):
+        copy(memoryview(data), b"x" * LARGE)
+    assert not any(data)
+
+
+@pytest.mark.skipif(copying.memcopy is None, reason="pysmpi was installed without a C compiler")
+@pytest.mark.parametrize(
+    "compute, nprocs, past_cache",
+    [("none", 300, True), ("1us", 300, True), ("none", 30, False), ("native", 300, False),
+     ("steady", 300, False)],
+)  # fmt: skip
+def test_blocks_that_the_cache_cannot_hold_for_all_ranks_are_copied_past_it(
+    compute, nprocs, past_cache
+):
+    found = []
+
+    def program():
+        found.append(LIMITS.past_cache)
+
+    Job(FunctionProgram(program, ()), Options(nprocs=nprocs, compute=compute)).run()
+    assert {limit <= 100 << 10 for limit in found} == {past_cache}
+    assert LIMITS.past_cache > 1 << 60  # after the run
