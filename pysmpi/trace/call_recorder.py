@@ -17,6 +17,7 @@ from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transf
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.collective.execution import of_rank
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.trace.call_arguments import ArgumentForm
 from pysmpi.trace.collective_calls import CollectiveCalls
@@ -367,7 +368,7 @@ class CallRecorder:
 
     def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
         """A rank enters a collective operation."""
-        communicator, call = contribution.communicator, contribution.call
+        communicator, call = contribution.communicator, of_rank(contribution.call, contribution.me)
         thread = self._thread(rank.process)
         record = thread.call
         context = contribution.context or communicator.coll

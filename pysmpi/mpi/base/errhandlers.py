@@ -175,6 +175,8 @@ class Handlers:
         action.act(subject, error)
 
 
+# Of a rank that has none of its own: most ranks change no handler.
+_UNCHANGED = Handlers()
 HANDLERS = StateSlot(Rank, Handlers)
 
 
@@ -188,8 +190,21 @@ error_handlers.append(_handle)
 
 
 def of_rank() -> Handlers:
-    """The error handlers of the calling rank."""
+    """The error handlers of the calling rank, which may be changed."""
     return HANDLERS.of(current())
+
+
+def known() -> Handlers:
+    """The error handlers of the calling rank, only to be read."""
+    return HANDLERS.peek(current()) or _UNCHANGED
+
+
+def begin(default: ErrorReaction, chosen: bool) -> None:
+    """Let objects without their own handler have the handler `default`."""
+    handlers = known()
+    if handlers.default is not default or handlers.chosen is not chosen:
+        handlers = of_rank()
+        handlers.default, handlers.chosen = default, chosen
 
 
 def create(family: type[Handle], function: Callable[[Any, int], None]) -> Errhandler:
@@ -216,7 +231,7 @@ def _bearer(subject: Handle) -> object:
 
 def get(subject: Handle) -> Errhandler:
     """The body of `Get_errhandler`."""
-    action = of_rank().of(_bearer(subject))
+    action = known().of(_bearer(subject))
     action.hold()
     return Errhandler._of(action)
 
@@ -245,7 +260,7 @@ def set(subject: Handle, errhandler: Errhandler) -> None:
 def call(subject: Handle, errorcode: int) -> None:
     """The body of `Call_errhandler`."""
     code = cint(errorcode)
-    action = of_rank().of(_bearer(subject))
+    action = known().of(_bearer(subject))
     # A predefined handler ignores a success; users' handlers get it too.
     if code != SUCCESS or isinstance(action, UserAction):
         action.act(subject, Exception(code))
@@ -253,25 +268,24 @@ def call(subject: Handle, errorcode: int) -> None:
 
 def inherit(parent: Handle, child: Handle) -> None:
     """Give a new object the error handler of another."""
-    handlers = of_rank()
-    action = handlers.actions.get(parent._impl)
+    action = known().actions.get(parent._impl)
     if action is not None:
         action.hold()
-        handlers.put(child._impl, action)
+        of_rank().put(child._impl, action)
 
 
 def adopt(file: Handle) -> None:
     """Give a new file the error handler of the null file, unless `rc.errors` names another."""
-    handlers = of_rank()
+    handlers = known()
     if not handlers.chosen:
         action = handlers.of(None)
         action.hold()
-        handlers.put(file._impl, action)
+        of_rank().put(file._impl, action)
 
 
 def forget(subject: Handle) -> None:
     """An object is about to be freed."""
-    action = of_rank().take(subject._impl)
+    action = known().take(subject._impl)
     if action is not None:
         action.release()
 

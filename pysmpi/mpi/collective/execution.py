@@ -12,7 +12,6 @@ from pysmpi.collectives.cache import schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
-from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import REDUCE, Schedule
@@ -37,24 +36,28 @@ _NO_LEVELS: frozenset[str] = frozenset()
 
 CallKey = tuple[str, int, int, int, bool, bool, tuple[int, ...] | None]
 
+# In the place of the rank in a call of all ranks with the same arguments, and of the count if it
+# is the one of `recv_counts` that belongs to the rank.
+OWN: Final = -1
+
 # Operations whose counts are the same on every rank. The count of a rank follows from them, but for
 # an intercommunicator, whose counts are those of the other group.
 ALIKE: Final = frozenset({"allgatherv", "reduce_scatter"})
 
 
 class SameCalls:
-    """The calls of all ranks with the same arguments (`key`), and their schedules, by rank.
+    """The calls of all ranks with the same arguments (`key`): one for all, and a schedule for each.
 
-    `background` has their non-blocking forms. Lists of all ranks take less memory than dictionaries
-    of most of them.
+    `call` is of no rank, see `of_rank`. `background` is the non-blocking form. A list of all ranks
+    takes less memory than a dictionary of most of them.
     """
 
-    __slots__ = ("background", "calls", "key", "schedules")
+    __slots__ = ("background", "call", "key", "schedules")
 
-    def __init__(self, size: int, key: CallKey) -> None:
+    def __init__(self, call: Call, key: CallKey) -> None:
         self.key = key
-        self.calls: list[Call | None] = [None] * size
-        self.schedules: list[Schedule | None] = [None] * size
+        self.call = call
+        self.schedules: list[Schedule | None] = [None] * call.size
         self.background: SameCalls | None = None
 
 
@@ -62,9 +65,9 @@ class Schedules:
     """The state of a communicator for the schedules of its calls.
 
     `calls` has its latest calls by their arguments, `latest` is one of them; `after_levels` has the
-    schedules of calls after which node-level communicators exist. `levels` has the node-level
-    communicators that exist since a call, by its number. `arrivals` is the shared information of
-    algorithms that decide while they run.
+    schedules of a call and a rank after which node-level communicators exist. `levels` has the
+    node-level communicators that exist since a call, by its number. `arrivals` is the shared
+    information of algorithms that decide while they run.
     """
 
     __slots__ = ("after_levels", "arrivals", "calls", "latest", "levels", "slots")
@@ -73,7 +76,7 @@ class Schedules:
         self.slots: Nodes | None = None  # the place of each rank on the machine
         self.calls: dict[CallKey, SameCalls] = {}
         self.latest: SameCalls | None = None
-        self.after_levels: dict[tuple[Call, frozenset[str]], Schedule] = {}
+        self.after_levels: dict[tuple[Call, int, frozenset[str]], Schedule] = {}
         self.levels: list[tuple[int, frozenset[str]]] = []
         self.arrivals: dict[Any, Any] = {}
 
@@ -132,7 +135,7 @@ def call_of(
 ) -> Call:
     """The call of rank `me` on a communicator.
 
-    It caches its latest calls that many ranks make with the same arguments.
+    It caches its latest calls that many ranks make with the same arguments; these are of no rank.
     """
     alike = recv_counts is None or op in ALIKE
     if send_counts is not None or not alike or sources or destinations:
@@ -144,7 +147,8 @@ def call_of(
         )  # fmt: skip
     kept = SCHEDULES.of(communicator)
     same = kept.latest
-    equal = 0 if recv_counts is not None and communicator.remote is communicator else count
+    counted = recv_counts is not None and communicator.remote is communicator
+    equal = 0 if counted else count
     if same is None or not _is_of(
         same.key, op, equal, type_size, root, commutative, in_place, recv_counts
     ):
@@ -154,16 +158,24 @@ def call_of(
             if len(kept.calls) >= max(1, min(LATEST, KEPT // communicator.size)):
                 kept.calls.clear()
                 kept.after_levels.clear()
-            same = kept.calls[key] = SameCalls(communicator.size, key)
+            nodes, slots = _places(communicator)
+            common = OWN if counted and op == "allgatherv" else count
+            call = Call(
+                op, OWN, communicator.size, root, common, type_size, None, recv_counts,
+                commutative, in_place, False, nodes, slots, communicator.universe.selection,
+            )  # fmt: skip
+            same = kept.calls[key] = SameCalls(call, key)
         kept.latest = same
-    call = same.calls[me]
-    if call is None:
-        nodes, slots = _places(communicator)
-        call = same.calls[me] = Call(
-            op, shared(me), shared(communicator.size), root, count, type_size, None, same.key[6],
-            commutative, in_place, False, nodes, slots, communicator.universe.selection,
-        )  # fmt: skip
-    return call
+    return same.call
+
+
+def of_rank(call: Call, me: int) -> Call:
+    """The call of rank `me`, by the call of all ranks; or its own, as it is."""
+    if call.rank != OWN:
+        return call
+    own = Call._make((call.op, me, *call[2:]))
+    counts = call.recv_counts
+    return own if call.count != OWN or counts is None else own._replace(count=counts[me])
 
 
 def _is_of(
@@ -188,26 +200,21 @@ def in_background(communicator: Communicator, call: Call) -> Call:
     same = _find(SCHEDULES.of(communicator), call)
     if same is None:
         return call._replace(nonblocking=True)
-    background = same.background
-    if background is None:
-        background = same.background = SameCalls(communicator.size, same.key)
-    found = background.calls[call.rank]
-    if found is None:
-        found = background.calls[call.rank] = call._replace(nonblocking=True)
-    return found
+    if same.background is None:
+        same.background = SameCalls(call._replace(nonblocking=True), same.key)
+    return same.background.call
 
 
 def _find(kept: Schedules, call: Call) -> SameCalls | None:
     """The calls among which a communicator has cached one; None if it has not."""
-    me: int = call.rank
     latest = kept.latest
-    if latest is not None and latest.calls[me] is call:
+    if latest is not None and latest.call is call:
         return latest
     for same in kept.calls.values():
-        if same.calls[me] is call:
+        if same.call is call:
             return same
         background = same.background
-        if background is not None and background.calls[me] is call:
+        if background is not None and background.call is call:
             return background
     return None
 
@@ -266,41 +273,42 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
 
     The communicator caches the schedules of its latest calls: all its ranks will need them.
     """
-    communicator, call = contribution.communicator, contribution.call
+    communicator, call, me = contribution.communicator, contribution.call, contribution.me
     if communicator.remote is not communicator:
         context, first, _ = joint(communicator)
-        schedule = schedule_between(communicator, call)
-        return schedule, contribution.context or context, first + call.rank
+        schedule = schedule_between(communicator, of_rank(call, me))
+        return schedule, contribution.context or context, first + me
     schedules = SCHEDULES.of(communicator)
     if len(schedules.levels) > 0:
         schedule = _schedule_on_levels(contribution, schedules)
-        return schedule, contribution.context or communicator.coll, call.rank
+        return schedule, contribution.context or communicator.coll, me
     same = _find(schedules, call)
     if same is not None:
-        latest = same.schedules[call.rank]
+        latest = same.schedules[me]
         if latest is not None:
-            return latest, contribution.context or communicator.coll, call.rank
-    known, ready = _built(call, _NO_LEVELS)
+            return latest, contribution.context or communicator.coll, me
+    known, ready = _built(of_rank(call, me), _NO_LEVELS)
     if ready != _NO_LEVELS:
         schedules.levels.append((_order(contribution), ready))
     elif same is not None:
-        same.schedules[call.rank] = known
-    return known, contribution.context or communicator.coll, call.rank
+        same.schedules[me] = known
+    return known, contribution.context or communicator.coll, me
 
 
 def _schedule_on_levels(contribution: Contribution, schedules: Schedules) -> Schedule:
     """The schedule of a rank on a communicator with node-level communicators."""
-    call = contribution.call
+    call, me = contribution.call, contribution.me
     order = _order(contribution)
     before = ready_before(contribution.communicator, order)
-    known = schedules.after_levels.get((call, before))
+    known = schedules.after_levels.get((call, me, before))
     if known is None:
-        known, ready = _built(call._replace(ready=before) if before else call, before)
+        own = of_rank(call, me)
+        known, ready = _built(own._replace(ready=before) if before else own, before)
         if ready != before:
             if schedules.levels[-1][0] < order:
                 schedules.levels.append((order, ready))
         elif _recurs(call):
-            schedules.after_levels[call, before] = known
+            schedules.after_levels[call, me, before] = known
     return known
 
 
@@ -334,7 +342,7 @@ def reduced(contribution: Contribution) -> list[float]:
 
 def decided(contribution: Contribution, context: Context, me: int, tag: int) -> Iterator[Schedule]:
     """The schedules of an algorithm that decides while it runs, one after another."""
-    communicator, call = contribution.communicator, contribution.call
+    communicator, call = contribution.communicator, of_rank(contribution.call, me)
     live = find_live(call)
     assert live is not None
     universe = communicator.universe

@@ -77,7 +77,7 @@ def start(
     if options.initialize:
         _initialize(environment, options.thread_level if options.threads else THREAD_SINGLE)
     else:
-        errhandlers.of_rank().default = errhandlers.ARE_FATAL
+        errhandlers.begin(errhandlers.ARE_FATAL, True)
     return environment
 
 
@@ -98,10 +98,8 @@ def _initialize(environment: Environment, thread_level: int) -> None:
     environment.thread_level = thread_level
     environment.main_thread = current().thread()
     # mpi4py sets this handler on every communicator, window, file and session that it returns.
-    handlers = errhandlers.of_rank()
     action = _ACTIONS[environment.options.errors]
-    handlers.chosen = action is not None
-    handlers.default = action or errhandlers.ARE_FATAL
+    errhandlers.begin(action or errhandlers.ARE_FATAL, action is not None)
     rank = current()
     seconds = rank.universe.settings.init
     if seconds > 0.0:
@@ -175,7 +173,7 @@ def Finalize() -> None:
 
 def _finalize() -> None:
     environment = _require_active("Finalize")
-    fallback = errhandlers.of_rank().fallback
+    fallback = errhandlers.known().fallback
     rank = current()
     if rank.universe.settings.barrier_finalization:
         COMM_WORLD.Barrier()
