@@ -81,9 +81,10 @@ class Process(AbstractProcess):
 
     `slot` is its place on the machine, as the transport numbers them. When its program is done
     the engine calls `resume`; a process that must wait calls `suspend` and is called back
-    through `resume`. The figures `compute_seconds`, `comm_seconds` (inside calls, waiting for
-    others included), `overhead_seconds` (of these, busy with messages) and `core_wait_seconds`
-    (others had the core) add up as it runs.
+    through `resume`; it then calls `awake` of the engine, if there is one. The figures
+    `compute_seconds`, `comm_seconds` (inside calls, waiting for others included),
+    `overhead_seconds` (of these, busy with messages) and `core_wait_seconds` (others had the core)
+    add up as it runs.
     """
 
     def __init__(self, engine: AbstractEngine, pid: int, slot: int, core: Core) -> None:
@@ -281,30 +282,52 @@ class Process(AbstractProcess):
         copy of the stack below this one.
         """
         engine = self.engine
-        methods = engine.listeners.program_begun
-        if methods is not None:
-            for method in methods:
-                method(self, engine.now)
-        self.compute_seconds += self.debt
-        entered = engine.now + self.debt
-        waited = self.core_wait_seconds
-        self.inline = True
-        self.calling = True
         meter = engine.meter
+        entered = self._program_begun()
+        waited = self.core_wait_seconds
         before = 0 if meter is None else meter.enter(KERNEL)
+        suspended = False
         try:
             if not self._advance():
                 self.inline = False
                 if meter is not None:
                     meter.enter(SWITCHES)
+                suspended = True
                 self.suspend()
         finally:
-            if meter is not None:
-                meter.enter(before)
-            self.inline = False
-            self.calling = False
-            if len(self.lent) > 0:
-                self._keep()
+            if suspended and engine.awake is not None:
+                engine.awake()
+            self._returning(before)
+        self._program_ended(entered, waited)
+
+    def _program_begun(self) -> float:
+        """The process enters its program; the date (s) at which its compute has passed."""
+        engine = self.engine
+        methods = engine.listeners.program_begun
+        if methods is not None:
+            for method in methods:
+                method(self, engine.now)
+        self.compute_seconds += self.debt
+        self.inline = True
+        self.calling = True
+        return engine.now + self.debt
+
+    def _returning(self, part: int) -> None:
+        """The process leaves its program, also with an exception; `part` is metered from now on."""
+        meter = self.engine.meter
+        if meter is not None:
+            meter.enter(part)
+        self.inline = False
+        self.calling = False
+        if len(self.lent) > 0:
+            self._keep()
+
+    def _program_ended(self, entered: float, waited: float) -> None:
+        """The program that was entered at a date (s) is complete.
+
+        By then the process had waited for its core for `waited` seconds.
+        """
+        engine = self.engine
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
         methods = engine.listeners.program_ended
         if methods is not None:

@@ -131,6 +131,7 @@ class AbstractEngine:
         self.reduce_rate: float = INFINITY  # bytes/s
         self.copy_rate: float = INFINITY  # bytes/s
         self.keep: Any = None
+        self.awake: Any = None  # called in a process that goes on after it was suspended
         self.controlled: bool = False  # whether the engine has a control
         self.listeners: Listeners = Listeners()
         self.meter: Optional[Meter] = None  # notified of the part of the simulation that works

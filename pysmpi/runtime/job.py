@@ -43,7 +43,7 @@ from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.loading.mpi4py_package import has_options
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.process.exits import HardExit
-from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
 from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.reports.exit_status import USAGE, exit_status
 from pysmpi.runtime.reports.glances import Glances, limit
@@ -393,23 +393,26 @@ class RankSetup:
                 number = self.totals.get(slot.host.name, 0)
                 self.totals[slot.host.name] = number + 1
                 self.local.append(number)
+        size, seed = len(self.local), job.options.seed
+        self.invocations = [
+            Invocation(size, seed, part.program.arguments, part.program.path_entry,
+                   part.variables or None)
+            for part in parts
+        ]  # fmt: skip
 
     def __call__(self, rank: Rank) -> None:
         """Equip a rank."""
         index = rank.index
-        part = self.parts[bisect_right(self.ends, index)]
+        number = bisect_right(self.ends, index)
+        part = self.parts[number]
         host = rank.host
         rank.program = RankEnvironment(
             index,
-            rank.world.size,
+            self.invocations[number],
             number=rank.pid,
             local_rank=self.local[index],
             local_size=self.totals[host.name],
             host=host.name,
-            seed=self.job.options.seed,
-            arguments=part.program.arguments,
-            path_entry=part.program.path_entry,
-            variables=part.variables or None,
         )
         if part.appnum:
             PROGRAM.of(rank).appnum = part.appnum
@@ -434,7 +437,7 @@ def _arrive() -> None:
 def _has_common_options(rank: Rank, rc: object) -> bool:
     """Whether a rank has set no option and no environment variable: all such have the same."""
     program = rank.program
-    return program.environ is None and not program.variables and not has_options(rank, rc)
+    return program.environ is None and not program.invocation.variables and not has_options(rank, rc)
 
 
 def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:

@@ -74,6 +74,10 @@ class Outcome:
         self.exit: tuple[object, CallSite | None] | None = None
 
 
+# Of every rank that has not ended, which takes no memory; see `Simulation.outcome`.
+_UNDER_WAY = Outcome()
+
+
 class Simulation:
     """The ranks of a job, and the means to start more of them.
 
@@ -111,8 +115,9 @@ class Simulation:
         self.prepared_by: Callable[[MpiCall, KernelRequest], MpiCall] = lambda call, request: call
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
-        self.door = Door(self.hub.switch, getcurrent)
-        self._wait = self.door.wait
+        self.door = Door(getcurrent)
+        self.engine.awake = self.door.enter
+        self._wait = self.hub.switch
         self._to_begin = self._begin
         self._named = Named(self._live)
         self.running = 0
@@ -175,7 +180,7 @@ class Simulation:
         rank.host, rank.core_number = place.host, place.core
         universe.processes.append(process)
         universe.ranks.append(rank)
-        self.outcomes.append(Outcome())
+        self.outcomes.append(_UNDER_WAY)
         self.running += 1
 
     def _begin(self) -> Any:
@@ -209,25 +214,36 @@ class Simulation:
         process.suspend = self._wait
         return fiber
 
+    def outcome(self, rank: Rank) -> Outcome:
+        """The outcome of a rank, to be changed."""
+        found = self.outcomes[rank.pid]
+        if found is _UNDER_WAY:
+            found = self.outcomes[rank.pid] = Outcome()
+        return found
+
     def _live(self, rank: Rank, main: Main) -> None:
-        outcome = self.outcomes[rank.pid]
         self.door.enter()
         try:
             begin_fiber()
             rank.leave()
-            outcome.value = main(rank)
+            value = main(rank)
+            outcome = self.outcome(rank)
+            outcome.value = value
             outcome.state = RankState.FINISHED
         except AbortStop as abort:
+            outcome = self.outcome(rank)
             outcome.state = RankState.STOPPED
             outcome.status = abort.status
         except GreenletExit:
-            outcome.state = RankState.STOPPED
+            self.outcome(rank).state = RankState.STOPPED
         except SystemExit as leave:
+            outcome = self.outcome(rank)
             outcome.state = RankState.FINISHED
             outcome.status = exit_status(leave)
             outcome.exit = leave.code, error_site(leave)
             outcome.error = leave if isinstance(leave.code, str) else None
         except BaseException as error:
+            outcome = self.outcome(rank)
             if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
                 outcome.state = RankState.STOPPED
                 raise
@@ -241,6 +257,7 @@ class Simulation:
             else:
                 self._fail(rank)
         finally:
+            outcome = self.outcome(rank)
             if outcome.state is RankState.FINISHED and not self.engine.stopped:
                 _compute_to_the_end(rank, outcome)
             self._ended(rank, outcome)
@@ -282,7 +299,7 @@ class Simulation:
         finalized it.
         """
         fiber: Any = fiber_of(getcurrent())
-        outcome = self.outcomes[rank.pid]
+        outcome = self.outcome(rank)
         if outcome.state is RankState.RUNNING and type(rank) is Rank:
             environment = ENVIRONMENT.peek(rank)
             outcome.status = status & 0xFF
@@ -315,7 +332,7 @@ class Simulation:
 
     def kill(self, rank: Rank) -> None:
         """End a rank from outside, as a signal ends a process: none of its code runs any more."""
-        outcome = self.outcomes[rank.pid]
+        outcome = self.outcome(rank)
         outcome.state = RankState.STOPPED
         if rank.fiber is None:
             return  # it has not begun
@@ -497,14 +514,15 @@ class Simulation:
             self._silence()
         for rank in self.waiting():
             if rank.fiber is None:  # it had not begun
-                self.outcomes[rank.pid].state = RankState.STOPPED
+                self.outcome(rank).state = RankState.STOPPED
                 continue
             self._stop(rank)
             rank.process = rank.fiber.process
             stopping.end(rank.fiber)
             if rank.fiber is not None:  # it was left
-                self.outcomes[rank.pid].state = RankState.STOPPED
-                self._ended(rank, self.outcomes[rank.pid])
+                outcome = self.outcome(rank)
+                outcome.state = RankState.STOPPED
+                self._ended(rank, outcome)
         # The plans of many pairs take most of the memory: free them now, or Python looks for
         # cycles among them at its exit.
         self.engine.book = PlanBook(FreeTransport(), 0)

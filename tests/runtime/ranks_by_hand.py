@@ -16,7 +16,7 @@ from pysmpi.runtime.finalizers import Finalizers
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.process.exchange import Door
-from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
 
 
 class HandRank(Owner):
@@ -47,7 +47,8 @@ class _Fiber(greenlet):
 
 
 _outside = HandRank(-1, None)
-_door = Door(getcurrent().switch, getcurrent)
+_hub = getcurrent()
+_door = Door(getcurrent)
 
 
 def current() -> HandRank:
@@ -56,7 +57,10 @@ def current() -> HandRank:
 
 def give_way() -> None:
     """Let all other ranks run until they give way, too."""
-    _door.wait()
+    try:
+        _hub.switch()
+    finally:
+        _door.enter()
 
 
 def fake_mpi() -> types.ModuleType:
@@ -71,10 +75,10 @@ def fake_mpi() -> types.ModuleType:
 @contextmanager
 def hand_made() -> Iterator[None]:
     """Replace the door to the running rank."""
-    global _door
+    global _door, _hub
     before = ranks.current, ranks.outside
     ranks.current, ranks.outside = current, _outside
-    _door = Door(getcurrent().switch, getcurrent)
+    _hub, _door = getcurrent(), Door(getcurrent)
     try:
         yield
     finally:
@@ -102,10 +106,8 @@ def run(
         for number in range(size):
             environment = RankEnvironment(
                 number,
-                size,
+                Invocation(size, 0, program.arguments, program.path_entry),
                 host=hosts(number),
-                arguments=program.arguments,
-                path_entry=program.path_entry,
             )
             members.append(HandRank(number, environment))
         fibers = []

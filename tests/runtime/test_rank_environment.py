@@ -11,7 +11,7 @@ from ranks_by_hand import run
 
 from pysmpi.runtime.loading.loader import CommandProgram, ScriptProgram
 from pysmpi.runtime.process.exits import HardExit
-from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
 
 
 def lines(capsys) -> list[str]:
@@ -70,7 +70,9 @@ def test_unseeded_generators_of_numpy_repeat_and_differ_between_ranks(program, c
 
 def test_the_seed_of_the_run_changes_random_numbers():
     seeds = {
-        RankEnvironment(rank, seed=seed).distinct_seed for rank in range(50) for seed in (0, 1)
+        RankEnvironment(rank, Invocation(seed=seed)).distinct_seed
+        for rank in range(50)
+        for seed in (0, 1)
     }
     assert len(seeds) == 100
 

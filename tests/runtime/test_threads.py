@@ -15,7 +15,7 @@ from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime.interpreter import Interpreter
 from pysmpi.runtime.loading.loader import FunctionProgram
-from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
 from pysmpi.runtime.simulation import RankState, Simulation
 from pysmpi.runtime.threads import locks
 
@@ -36,7 +36,7 @@ def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]
 
         simulation.add_world(range(size), live)
         for rank in simulation.universe.ranks:
-            rank.program = RankEnvironment(rank.pid, size)
+            rank.program = RankEnvironment(rank.pid, Invocation(size))
         simulation.run()
     for outcome in simulation.outcomes:
         if outcome.error is not None:

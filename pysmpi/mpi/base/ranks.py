@@ -503,12 +503,15 @@ class WaitOfGreenlets:
 
         record, rank.record = rank.record, None
         process.resume, fiber.waiting = proceed, running
-        # The next code expects the state of this rank with the running greenlet.
+        # `awake` expects the state of this rank with the running greenlet.
         had = "state" in vars(running), vars(running).get("state")
         running.state = fiber.state
         try:
             return self.suspend()
         finally:
+            awake = rank.engine.awake
+            if awake is not None:
+                awake()
             if had[0]:
                 running.state = had[1]
             else:

@@ -13,6 +13,7 @@ from types import ModuleType
 
 from greenlet import getcurrent
 
+from pysmpi.kernel.process import Process
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
@@ -23,8 +24,9 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
     """Give every thread of a rank its own running event loop (`asyncio.events`)."""
     real_get, real_set = module._get_running_loop, module._set_running_loop
 
-    def carrying(suspend: Callable[[], object]) -> Callable[[], object]:
+    def carrying(process: Process) -> Callable[[], object]:
         """Runs other ranks without the event loop of this fiber."""
+        suspend = process.suspend
 
         def carry() -> object:
             loop = real_get()
@@ -34,6 +36,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
             try:
                 return suspend()
             finally:
+                process.engine.awake()  # the hooks are state of the rank
                 real_set(loop)
                 sys.set_asyncgen_hooks(*hooks)
 
@@ -51,7 +54,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
             if plain is not None:
                 process.suspend = plain
         elif plain is None:
-            process.suspend = carrying(process.suspend)
+            process.suspend = carrying(process)
 
     new = like(real_set, _set_running_loop)
     for name in ("asyncio.events", "asyncio", "_asyncio"):

@@ -27,7 +27,7 @@ _getpid = os.getpid  # value of the operating system
 
 def launcher_variables(rank_environment: RankEnvironment) -> dict[str, str]:
     """The variables of launchers for the place of a process: Open MPI's, MPICH's and PMIx's."""
-    rank, size = str(rank_environment.rank), str(rank_environment.size)
+    rank, size = str(rank_environment.rank), str(rank_environment.invocation.size)
     local_rank, local_size = str(rank_environment.local_rank), str(rank_environment.local_size)
     return {
         "OMPI_COMM_WORLD_RANK": rank,
@@ -69,7 +69,7 @@ class _Variables(dict[Any, Any]):
         if own is None:
             own = rank_environment.environ = dict(self.common)
             special = launcher_variables(rank_environment)
-            special.update(rank_environment.variables or {})
+            special.update(rank_environment.invocation.variables or {})
             for name, value in special.items():
                 own[os.fsencode(name)] = os.fsencode(value)
         return own
@@ -80,7 +80,7 @@ class _Variables(dict[Any, Any]):
             rank_environment is not None
             and rank_environment.environ is None
             and key not in _LAUNCHER
-            and not rank_environment.variables
+            and not rank_environment.invocation.variables
         ):
             # The same for all ranks so far: reading it does not take a copy.
             return self.common[key]

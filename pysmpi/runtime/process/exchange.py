@@ -540,29 +540,22 @@ class Exchange:
 
 
 class Door:
-    """The points at which a rank stops running, and continues with its own state.
+    """The points at which a rank continues with its own state, or stops running.
 
-    `to_hub()` switches to the greenlet of the engine; `current()` is the running greenlet.
+    `current()` is the running greenlet.
     """
 
-    def __init__(self, to_hub: object, current: Any) -> None:
-        self.to_hub: Any = to_hub
+    def __init__(self, current: Any) -> None:
         self.current: Any = current
         self.exchange: Optional[Exchange] = None
 
-    def wait(self) -> None:
-        """Run other fibers until the running one is due."""
-        try:
-            self.to_hub()
-        finally:
-            self.enter()
-
     def enter(self) -> None:
-        """A fiber continues: set the state of its rank."""
+        """A fiber, or a greenlet of its program, continues: set the state of its rank."""
         exchange = self.exchange
         if exchange is not None:
-            state: State = self.current().state
-            if state is not exchange.shown:
+            state = getattr(self.current(), "state", None)
+            # The wait of a program's greenlet has set the state.
+            if isinstance(state, State) and state is not exchange.shown:
                 exchange.show(state)
 
     def leave(self) -> None:

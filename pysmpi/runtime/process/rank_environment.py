@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.process.exchange import State
@@ -16,26 +16,38 @@ from pysmpi.runtime.process.exchange import State
 AtExit = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
+class Invocation(NamedTuple):
+    """The part of the environment that all ranks of a program have in common.
+
+    `size` is the number of ranks in the world, `seed` that of the run.
+    """
+
+    size: int = 1
+    seed: int = 0
+    arguments: list[str] | None = None  # sys.argv to begin with; None is the interpreter's own
+    path_entry: str | None = None  # the first entry of sys.path
+    variables: Mapping[str, str] | None = None  # environment variables that only these ranks have
+
+
+_ALONE = Invocation()
+
+
 class RankEnvironment:
     """The private environment of one rank; `Rank.program` holds them.
 
-    `rank` of `size` is the place in the world; `local_rank` of `local_size` that among the ranks
-    of the same host. `number` distinguishes all ranks of a run, spawned ones included.
+    `rank` is the place in the world; `local_rank` of `local_size` that among the ranks of the same
+    host. `number` distinguishes all ranks of a run, spawned ones included.
     """
 
     __slots__ = (
         "number",
         "rank",
-        "size",
         "local_rank",
         "local_size",
         "host",
-        "seed",
-        "arguments",
-        "path_entry",
+        "invocation",
         "state",
         "environ",
-        "variables",
         "random",
         "numpy_random",
         "generators",
@@ -50,27 +62,19 @@ class RankEnvironment:
     def __init__(
         self,
         rank: int = 0,
-        size: int = 1,
+        invocation: Invocation = _ALONE,
         *,
         number: int | None = None,
         local_rank: int | None = None,
         local_size: int | None = None,
         host: str = "localhost",
-        seed: int = 0,
-        arguments: list[str] | None = None,
-        path_entry: str | None = None,
-        variables: Mapping[str, str] | None = None,
     ) -> None:
         self.number = rank if number is None else number
         self.rank = rank
-        self.size = size
         self.local_rank = rank if local_rank is None else local_rank
-        self.local_size = size if local_size is None else local_size
+        self.local_size = invocation.size if local_size is None else local_size
         self.host = host
-        self.seed = seed
-        self.arguments = arguments  # sys.argv to begin with; None is the interpreter's own
-        self.path_entry = path_entry  # the first entry of its sys.path
-        self.variables = variables  # environment variables that only this rank has
+        self.invocation = invocation
         self.state = State(self)  # exchanged when it continues
         self.environ: dict[Any, Any] | None = None
         self.random: object = None
@@ -87,7 +91,7 @@ class RankEnvironment:
     def distinct_seed(self) -> int:
         """A seed for this rank's random numbers, from the seed of the run and its number."""
         # An odd multiplier keeps the seeds of different ranks of one run different.
-        return (self.seed * 0x9E3779B1 + self.number * 0x85EBCA6B + 0x5851F42D) % 2**32
+        return (self.invocation.seed * 0x9E3779B1 + self.number * 0x85EBCA6B + 0x5851F42D) % 2**32
 
 
 def here() -> RankEnvironment | None:

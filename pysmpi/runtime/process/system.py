@@ -48,11 +48,12 @@ launched_from: str | None = None
 
 
 def _argv(environment: RankEnvironment, common: list[str]) -> list[str]:
-    return list(common if environment.arguments is None else environment.arguments)
+    arguments = environment.invocation.arguments
+    return list(common if arguments is None else arguments)
 
 
 def _path(environment: RankEnvironment, common: list[str]) -> list[str]:
-    entry = environment.path_entry
+    entry = environment.invocation.path_entry
     if entry is None:
         return list(common)
     if launched_from is not None and common and common[0] == launched_from:
