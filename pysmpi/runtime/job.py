@@ -437,7 +437,9 @@ def _arrive() -> None:
 def _has_common_options(rank: Rank, rc: object) -> bool:
     """Whether a rank has set no option and no environment variable: all such have the same."""
     program = rank.program
-    return program.environ is None and not program.invocation.variables and not has_options(rank, rc)
+    if program.environ is not None or program.invocation.variables:
+        return False
+    return not has_options(rank, rc)
 
 
 def _finalize(rank: Rank, leave: SystemExit | None = None) -> None:

@@ -189,14 +189,14 @@ class Simulation:
         assert current is not None
         rank = self.universe.ranks[current.pid]
         process = rank.process
-        main, equip = rank.world.main, rank.world.equip
-        assert main is not None
+        equip = rank.world.equip
         if equip is not None:
             equip(rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
         fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
+        # A greenlet keeps the arguments of its function, so it has none.
         switch = process.resume = fiber.switch
-        return switch(rank, main)
+        return switch()
 
     def _core(self, place: Slot) -> Core:
         core = self.cores.get(place)
@@ -221,7 +221,11 @@ class Simulation:
             found = self.outcomes[rank.pid] = Outcome()
         return found
 
-    def _live(self, rank: Rank, main: Main) -> None:
+    def _live(self) -> None:
+        running: Any = getcurrent()
+        rank: Rank = running.rank
+        main = rank.world.main
+        assert main is not None
         self.door.enter()
         try:
             begin_fiber()

@@ -37,7 +37,7 @@ class _Faults:
     on: bool = False
 
 
-Function = Callable[[Any, Any], Any]
+Function = Callable[[], Any]
 
 _ENABLED = StateSlot(ranks.Rank, _Faults)
 
@@ -53,7 +53,7 @@ class Named:
     Rank 12345 is below `rank 12000` and `+ 345`: a function for each rank would take memory.
     """
 
-    def __init__(self, body: Callable[[Any, Any], object]) -> None:
+    def __init__(self, body: Function) -> None:
         self._bodies = (body,)
         self._rests: dict[int, Function] = {}
         self._thousands: dict[int, Function] = {}
@@ -79,15 +79,16 @@ def _named(code: CodeType, name: str, defaults: tuple[object, ...]) -> Function:
     )
 
 
-def _first_frame(rank: Any, main: object, rests: dict[int, Function]) -> object:
-    return rests[rank.pid % NAMED](rank, main)
+def _first_frame(rests: dict[int, Function]) -> object:
+    running: Any = getcurrent()
+    return rests[running.rank.pid % NAMED]()
 
 
-def _last_frame(rank: Any, main: object, body: Function) -> object:
-    return body(rank, main)
+def _last_frame(body: Function) -> object:
+    return body()
 
 
-_GLOBALS: dict[str, Any] = {"NAMED": NAMED}
+_GLOBALS: dict[str, Any] = {"NAMED": NAMED, "getcurrent": getcurrent}
 
 
 def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
