@@ -249,9 +249,9 @@ class LivingWorld:
     def _break(self, simulation: Simulation, stuck: set[int]) -> bool:
         """Raise an exception in ranks that wait for messages which never come."""
         self.breaks += 1
-        outcomes = simulation.outcomes
-        for pid in self.idle:
-            outcomes[pid].state = RankState.FINISHED  # for the report, they have ended
+        idle = [simulation.outcome(simulation.universe.ranks[pid]) for pid in self.idle]
+        for outcome in idle:
+            outcome.state = RankState.FINISHED  # for the report, they have ended
         try:
             simulation.command = f"pytest {self.task[0].nodeid}" if self.task is not None else ""
             report = find_deadlock(simulation)
@@ -263,8 +263,8 @@ class LivingWorld:
                 return False
             return simulation.break_deadlock(self._exception(report))
         finally:
-            for pid in self.idle:
-                outcomes[pid].state = RankState.RUNNING
+            for outcome in idle:
+                outcome.state = RankState.RUNNING
 
     def _exception(self, report: DeadlockReport) -> object:
         found = self.outcome.reports.get(self.stage, {})

@@ -74,8 +74,17 @@ class Outcome:
         self.exit: tuple[object, CallSite | None] | None = None
 
 
-# Of every rank that has not ended, which takes no memory; see `Simulation.outcome`.
+class _UnderWay(Outcome):
+    """The outcome of all ranks that have not ended; `Simulation.outcome` gives a rank its own."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("this is the outcome of several ranks")
+
+
 _UNDER_WAY = Outcome()
+_UNDER_WAY.__class__ = _UnderWay
 
 
 class Simulation:
