@@ -10,13 +10,14 @@ import pytest
 import pysmpi
 
 TALKING = """
-import threading, time
+import sys, threading, time
 from greenlet import getcurrent, greenlet
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
 found = []
+sys.argv = [f"rank {comm.rank}"]
 
 class Talker(greenlet):
     def __init__(self, name):
@@ -26,6 +27,7 @@ class Talker(greenlet):
     def run(self):
         for number in range(2):
             found.append(comm.sendrecv((self.name, number), right, source=left))
+            assert sys.argv == [f"rank {comm.rank}"]
             self.state = f"said {number}"
             time.sleep(0.01)
             assert threading.current_thread().name == where

@@ -13,13 +13,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VECTOR 32           /* bytes: the alignment that matters to rep movsb */
-#define MISALIGNED 131072   /* bytes of a copy from which it matters */
+#define VECTOR 32 /* bytes: the alignment that matters to rep movsb */
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <emmintrin.h>
 
-#define LINE 64   /* bytes of a line of the cache, which is written as a whole */
+#define LINE 64    /* bytes of a line of the cache, which is written as a whole */
 #define AHEAD 2048 /* bytes that the reads are ahead of the stores */
 
 /* Two copies, because the compiler must know the kind of store. */
@@ -70,7 +69,7 @@ static void copy_bytes(char *target, const char *source, size_t size, int past_c
     uintptr_t apart = (uintptr_t)target - (uintptr_t)source;
     if (apart < size || -apart < size)
         memmove(target, source, size); /* they overlap */
-    else if (past_cache || (size >= MISALIGNED && apart % VECTOR))
+    else if (past_cache || apart % VECTOR)
         copy_block(target, source, size, past_cache);
     else
         memcpy(target, source, size);
