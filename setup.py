@@ -1,7 +1,7 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Two things cannot be Python and are in C: the functions that numpy calls while memory is folded, and
-copies of large blocks past the processor's cache.
+Three things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+copies of large blocks past the processor's cache, and the stacks for the Python frames of ranks.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -89,6 +89,9 @@ def extensions():
     in_c = [
         Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"]),
         Extension("pysmpi.mpi.buffers.memcopy", ["pysmpi/mpi/buffers/memcopy.c"]),
+        Extension(
+            "pysmpi.runtime.process.frame_stacks", ["pysmpi/runtime/process/frame_stacks.c"]
+        ),
     ]
     try:
         from mypyc.build import mypycify

@@ -11,8 +11,9 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -74,12 +75,12 @@ class _Program(RankProgram):
     def __init__(self, world: LivingWorld) -> None:
         self.world = world
 
-    def run(self) -> None:
+    def main(self) -> Callable[[], object]:
         # As under mpiexec, each rank has the module with which pytest began.
         module = ModuleType("__main__")
         vars(module).update(self.world.main)
         install_main(self.exchange, module)
-        worker.live(self.world, ranks.current().index)
+        return partial(worker.live, self.world, ranks.current().index)
 
 
 class _Job(Job):

@@ -210,10 +210,10 @@ class Interpreter:
             running.starting = self.own_streams.give
         running.exchange = self.exchange
         try:
-            # No method of its own: its frame would need a second page of memory in each rank.
+            # No method of its own: each rank has its frame while it waits.
             try:
                 try:
-                    value = running.run()
+                    value = running.main()()
                 finally:
                     if not simulator.simulates():
                         forks.leave(rank_environment)

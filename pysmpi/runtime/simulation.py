@@ -45,6 +45,15 @@ from pysmpi.runtime.process.exits import EXIT_HARD
 from pysmpi.runtime.process.tools import Named, begin_fiber
 from pysmpi.runtime.program_errors import error_site, internal_error
 
+try:
+    from pysmpi.runtime.process.frame_stacks import beginning, waiting
+except ImportError:  # pysmpi was installed without a C compiler
+
+    def waiting(function: Callable[..., Any], /) -> Callable[..., Any]:
+        return function
+
+    beginning = waiting
+
 Main = Callable[[Rank], Any]
 
 
@@ -127,8 +136,9 @@ class Simulation:
         self.door = Door(getcurrent)
         self.engine.awake = self.door.enter
         self._wait = self.hub.switch
+        self._first_wait = waiting(self._wait)
         self._to_begin = self._begin
-        self._named = Named(self._live)
+        self._named = Named(self._live, beginning)
         self.running = 0
         # Called with each rank after the end of all its fibers.
         self.on_end: Callable[[Rank], object] | None = None
@@ -205,7 +215,10 @@ class Simulation:
         fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
         # A greenlet keeps the arguments of its function, so it has none.
         switch = process.resume = fiber.switch
-        return switch()
+        switched = switch()
+        if process.suspend is self._first_wait:
+            process.suspend = self._wait
+        return switched
 
     def _core(self, place: Slot) -> Core:
         core = self.cores.get(place)
@@ -220,7 +233,7 @@ class Simulation:
         fiber.process = process
         fiber.gate = fiber.record = None
         fiber.state = None if rank.program is None else rank.program.state
-        process.suspend = self._wait
+        process.suspend = self._first_wait
         return fiber
 
     def outcome(self, rank: Rank) -> Outcome:
@@ -399,7 +412,8 @@ class Simulation:
             main.resume = _switcher(rank, main, rank.fiber)
             main.suspend = _keeper(rank, rank.fiber, main.suspend)
         process = Process(self.engine, rank.pid, main.slot, main.core)
-        fiber = self._fiber(rank, process, lambda: self._live_thread(rank, fiber, body))
+        live = beginning(lambda: self._live_thread(rank, fiber, body))
+        fiber = self._fiber(rank, process, live)
         process.resume = _switcher(rank, process, fiber)
         process.suspend = _keeper(rank, fiber, process.suspend)
         process.core.residents += 1

@@ -63,6 +63,9 @@ class Contribution:
         self.other = other
         self.values = other.values
 
+    def settle(self) -> None:
+        """All arguments are known: keep no more of them than the call needs while it waits."""
+
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         raise NotImplementedError
@@ -117,12 +120,26 @@ class Contribution:
             and len(self.shared.values) == communicator.size
         )
 
+    def spend(self) -> None:
+        """No rank needs this contribution any more, so it is freed before all have left."""
+        self.shared.values[self.me] = SPENT
+
     def source(self, rank: int) -> Any:
         """The contribution of a sending rank; None, and an error, if it has not entered."""
         found = self.values.get(rank)
         if found is None:
             self.error = ERR_INTERN
         return found
+
+
+class _Spent:
+    """In place of a contribution that no rank needs any more."""
+
+    def deliver(self) -> None:
+        """It has its data."""
+
+
+SPENT: Final = _Spent()
 
 
 # As its base: else mypyc would run the inherited `__init__` twice in calls from Python, and the

@@ -327,7 +327,9 @@ def _reduction(
         communicator, me, name, count // blocks, unit, root, operator.commutative, in_place,
         recv_counts=None if counts is None else counts_of(record, counts),
     )  # fmt: skip
-    return Reduction(communicator, me, call, operator, message, target, whole, record)
+    return Reduction(
+        communicator, me, call, operator, message, target, whole.count, record, whole.nbytes
+    )
 
 
 def reduce_scatter_block(

@@ -396,6 +396,8 @@ def _prepared(rank: Rank, contribution: Contribution) -> bool:
     listeners = rank.engine.listeners
     if listeners.collective_entered is not None:
         listeners.notify("collective_entered", contribution, rank)
+    else:
+        contribution.settle()
     if communicator.size == 1 and alone(contribution):
         return False
     schedule, context, me = schedule_of(contribution)

@@ -26,6 +26,8 @@ from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
 
 # Bytes of running results that exist at a time.
 CHUNK = 1 << 24
+# Bytes of a contribution of which a copy takes less memory than a view.
+FEW = 128
 
 
 class Combining(Contribution):
@@ -50,12 +52,11 @@ class Combining(Contribution):
 class Reduction(Combining):
     """Reduce, Allreduce and the forms of Reduce_scatter.
 
-    `message` is the rank's contribution, or None; `target` receives the bytes from `start` to
-    `stop` of the result, or is None. `whole` is as large as a contribution: `count` elements of the
-    datatype `record`.
+    `message` is the rank's contribution, or None: `count` elements of the datatype `record`.
+    `target` receives the bytes from `start` to `stop` of the result, or is None.
     """
 
-    __slots__ = ("count", "message", "record", "start", "stop", "target", "whole")
+    __slots__ = ("count", "message", "record", "start", "stop", "target")
 
     def __init__(
         self,
@@ -65,27 +66,34 @@ class Reduction(Combining):
         operator: Operator,
         message: object,
         target: MessageRegion | None,
-        whole: MessageRegion,
+        count: int,
         record: Type,
+        stop: int,
         start: int = 0,
-        stop: int | None = None,
     ) -> None:
         super().__init__(communicator, me, call, operator)
         self.message = message
         self.target = target
-        self.count = whole.count
+        self.count = count
         self.record = record
         self.start = start
-        self.stop = whole.nbytes if stop is None else stop
-        self.whole = whole
+        self.stop = stop
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         made = Reduction(
             self.communicator, self.me, self.call, self.operator, self.message, self.target,
-            self.whole, self.record, self.start, self.stop,
+            self.count, self.record, self.stop, self.start,
         )  # fmt: skip
         return self._as_before(made)
+
+    def settle(self) -> None:
+        """Copy a few bytes, which takes less memory than a view of them."""
+        message = self.message
+        if message.__class__ is MessageRegion and not PAYLOAD.active:
+            region: MessageRegion = message
+            if region.nbytes <= FEW:
+                self.message = region.snapshot()
 
     def combined(self, shared: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one group, after an error class.
@@ -145,12 +153,16 @@ class Reduction(Combining):
         """Combine if all have entered, else save a copy."""
         shared = self.shared
         message = self.message
-        if message is None or shared.result is not None:
+        if shared.result is not None:
+            self.spend()
+            return
+        if message is None:
             return
         if PAYLOAD.active and self._stays(message):
             return
         if len(shared.values) == self.communicator.size:
             self.combined(shared)
+            self.spend()
         else:
             self.message = saved(self.message)
 

@@ -250,11 +250,9 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if color < 0 and color != UNDEFINED:
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
 
-        def make(*values: Colored) -> dict[int, tuple[Communicator, Communicator]]:
-            return _split_all(communicator, *values)
-
+        value = communicator, color, key
         made = agree(
-            rank, communicator, "comm_split", (color, key), CONTEXT_BYTES, make, self, True
+            rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True
         )
         sides = made.get(color)
         new = None if sides is None else side_of(rank, sides)
@@ -558,16 +556,17 @@ def _create_between(
     return made
 
 
-Colored = dict[int, tuple[int, int]]  # rank -> color, key
+Colored = dict[int, tuple[Communicator, int, int]]  # rank -> color, key, after what it splits
 
 
 def _split_all(
-    communicator: Communicator, mine: Colored, theirs: Colored | None = None
+    mine: Colored, theirs: Colored | None = None
 ) -> dict[int, tuple[Communicator, Communicator]]:
     """The sides of the new communicator of each color; one and the same without a remote group.
 
     Between two groups, only common colors make a communicator.
     """
+    communicator = next(iter(mine.values()))[0]
     near = _by_color(mine)
     if theirs is None:
         whole = {
@@ -595,7 +594,7 @@ def _split_all(
 def _by_color(values: Colored) -> dict[int, list[int]]:
     """The ranks of each color, ordered by key, then by their old rank."""
     colors: dict[int, list[tuple[int, int]]] = {}
-    for rank, (color, key) in values.items():
+    for rank, (_, color, key) in values.items():
         if color != UNDEFINED:
             colors.setdefault(color, []).append((key, rank))
     return {color: [rank for _, rank in sorted(colors[color])] for color in sorted(colors)}

@@ -55,8 +55,11 @@ class RankProgram:
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
 
-    def run(self) -> object:
-        """Run it in the rank that is running; returns its value."""
+    def main(self) -> Callable[[], object]:
+        """The function that runs it in the rank that is running, and returns its value.
+
+        Each rank waits below the frame of its caller, so `main` does the rest.
+        """
         raise TypeError(f"{type(self).__name__} cannot be run")
 
 
@@ -74,13 +77,13 @@ class FunctionProgram(RankProgram):
         self.kwargs = dict(kwargs or {})
         self.name = getattr(function, "__qualname__", repr(function))
 
-    def run(self) -> object:
+    def main(self) -> Callable[[], object]:
         code = getattr(self.function, "__code__", None)
         if self.starting is not None and code is not None:
             self.starting(code)
         if not self.args and not self.kwargs:
-            return self.function()
-        return self.function(*self.args, **self.kwargs)
+            return self.function
+        return lambda: self.function(*self.args, **self.kwargs)
 
 
 def install_main(exchange: Exchange | None, module: ModuleType) -> None:
@@ -101,7 +104,7 @@ class _MainProgram(RankProgram):
     loader: Any = BuiltinImporter  # as in Python without a file
     cached: str | None = None
 
-    def run(self) -> None:
+    def main(self) -> Callable[[], object]:
         environment = here()
         if environment is None:
             raise RuntimeError("a program runs in a rank only")
@@ -120,7 +123,7 @@ class _MainProgram(RankProgram):
         if self.starting is not None:
             self.starting(self.code)
         # Like `exec`, but without a C frame, which each switch of ranks would copy.
-        FunctionType(self.code, namespace)()
+        return FunctionType(self.code, namespace)
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:
         """The code with replaced functions; None if there are none to replace."""
@@ -284,7 +287,7 @@ class ModuleProgram(_MainProgram):
         ):
             raise UsageError(f"-m {self.module}: no module {self.root!r}")
 
-    def run(self) -> None:
+    def main(self) -> Callable[[], object]:
         # Importing the parent package runs code of the program, so each rank has to search.
         try:
             details = runpy._get_module_details  # type: ignore[attr-defined]
@@ -302,7 +305,7 @@ class ModuleProgram(_MainProgram):
         self.cached = self.spec.cached
         self.package = self.spec.parent
         sys.argv[0] = self.file or name
-        super().run()
+        return super().main()
 
 
 def find_program(

@@ -51,9 +51,13 @@ class Named:
     """`body` below frames with the name of a rank, which `faulthandler` shows in a crash.
 
     Rank 12345 is below `rank 12000` and `+ 345`: a function for each rank would take memory.
+    `outermost` is applied to the functions that ranks call first.
     """
 
-    def __init__(self, body: Function) -> None:
+    def __init__(
+        self, body: Function, outermost: Callable[[Function], Function] = lambda function: function
+    ) -> None:
+        self._outermost = outermost
         self._bodies = (body,)
         self._rests: dict[int, Function] = {}
         self._thousands: dict[int, Function] = {}
@@ -61,15 +65,15 @@ class Named:
     def of(self, pid: int) -> Function:
         """The function of a rank."""
         if pid < NAMED:
-            return _named(_last_frame.__code__, f"rank {pid}", self._bodies)
+            return self._outermost(_named(_last_frame.__code__, f"rank {pid}", self._bodies))
         rest = pid % NAMED
         if rest not in self._rests:
             self._rests[rest] = _named(_last_frame.__code__, f"+ {rest}", self._bodies)
         first = pid - rest
         found = self._thousands.get(first)
         if found is None:
-            found = _named(_first_frame.__code__, f"rank {first}", (self._rests,))
-            self._thousands[first] = found
+            function = _named(_first_frame.__code__, f"rank {first}", (self._rests,))
+            found = self._thousands[first] = self._outermost(function)
         return found
 
 

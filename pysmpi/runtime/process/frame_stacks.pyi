@@ -1,0 +1,19 @@
+"""Stacks for the Python frames of ranks; `frame_stacks.c` says why they are in C."""
+
+from collections.abc import Callable
+from typing import Any
+
+def beginning(function: Callable[..., Any], /) -> Callable[..., Any]:
+    """A callable that calls `function`.
+
+    As the first function of a greenlet, it gives it a stack that `waiting` can fit.
+    """
+
+def waiting(function: Callable[..., Any], /) -> Callable[..., Any]:
+    """A callable that calls `function`.
+
+    If the greenlet was the latest to begin, its stack is first fitted to its frames.
+    """
+
+def room() -> list[int]:
+    """The sizes of the stacks of the running greenlet (bytes), the latest first."""
