@@ -3,7 +3,7 @@
    The interpreter gives each greenlet 16 KiB for frames, in pages of its own. A rank that waits has
    2 KiB of frames, but keeps every page that it has touched, for example while it imported modules.
    Here ranks get their 16 KiB in one piece of memory, one after another. At the first wait of a
-   rank the rest of its stack is given to the next one. If it needs more later, the interpreter adds
+   rank most of the rest of its stack is given to the next one. If it needs more later, the interpreter adds
    16 KiB and takes them back when the frames have ended; some of these stacks are kept, because to
    map and unmap memory takes longer than most functions.
 
@@ -15,7 +15,8 @@
 #include <stddef.h>
 
 #define FULL ((size_t)16 << 10) /* bytes of a stack of the interpreter */
-#define MARGIN 384 /* bytes that a stack has beyond its first wait: later waits are often deeper */
+#define LEAST 2624 /* bytes of a stack: most waits of most programs need no more */
+#define MARGIN 256 /* bytes that a stack has beyond its first wait */
 #define LINE 64
 #define PAGE 4096
 #define SLAB ((size_t)1 << 20)
@@ -94,7 +95,7 @@ static void fit(void)
     if (open_stack == NULL || chunk != &open_stack->chunk)
         return;
     size_t size = (char *)state->datastack_top - (char *)chunk + MARGIN;
-    size = (size + LINE - 1) / LINE * LINE;
+    size = size < LEAST ? LEAST : (size + LINE - 1) / LINE * LINE;
     if (size < FULL) {
         chunk->size = size;
         state->datastack_limit = (PyObject **)((char *)chunk + size);
