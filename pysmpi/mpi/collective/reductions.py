@@ -162,7 +162,6 @@ class Reduction(Combining):
             return
         if len(shared.values) == self.communicator.size:
             self.combined(shared)
-            self.spend()
         else:
             self.message = saved(self.message)
 
