@@ -1,4 +1,4 @@
-"""What a reduction keeps of its ranks while it is under way."""
+"""The objects that a reduction keeps until all ranks have left it."""
 
 from __future__ import annotations
 

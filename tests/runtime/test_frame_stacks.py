@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import tracemalloc
 
 import pytest
@@ -91,7 +90,7 @@ def test_frames_that_survive_their_function():
             local = [start]
             while True:
                 local[0] += comm.allreduce(1)
-                yield local[0], sys._getframe()
+                yield local[0]
 
         def fail():
             kept = comm.rank
@@ -113,7 +112,7 @@ def test_frames_that_survive_their_function():
             while link.tb_next is not None:
                 link = link.tb_next
             frames.append(link.tb_frame.f_locals["kept"])
-        return [value for value, _ in found], {frame for _, frame in found} and frames
+        return found, frames
 
     results = pysmpi.run(program, 4, compute="none").returns
     for rank, (counted, kept) in enumerate(results):
@@ -132,7 +131,6 @@ def test_greenlets_and_threads_of_a_program():
 
         def talk():
             found.append(deep(30, lambda: comm.sendrecv(comm.rank, comm.rank ^ 1)))
-            found.append(len(stacks.room()) >= 1)
 
         inner = greenlet(talk)
         # It waits in a stack that is not the rank's, which is deeper.
@@ -144,7 +142,7 @@ def test_greenlets_and_threads_of_a_program():
         return found, stacks.room()
 
     for rank, (found, room) in enumerate(pysmpi.run(program, 4, compute="none").returns):
-        assert found == [rank ^ 1, True] * 2
+        assert found == [rank ^ 1] * 2
         assert len(room) == 1
 
 
@@ -219,7 +217,6 @@ def test_calls_at_the_end_of_a_stack_map_no_memory():
         def repeat():
             before = faults()
             for _ in range(500):
-                len(stacks.room())
                 deep(0, stacks.room)
             return faults() - before
 

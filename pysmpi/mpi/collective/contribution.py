@@ -120,26 +120,12 @@ class Contribution:
             and len(self.shared.values) == communicator.size
         )
 
-    def spend(self) -> None:
-        """No rank needs this contribution any more, so it is freed before all have left."""
-        self.shared.values[self.me] = SPENT
-
     def source(self, rank: int) -> Any:
         """The contribution of a sending rank; None, and an error, if it has not entered."""
         found = self.values.get(rank)
         if found is None:
             self.error = ERR_INTERN
         return found
-
-
-class _Spent:
-    """In place of a contribution that no rank needs any more."""
-
-    def deliver(self) -> None:
-        """It has its data."""
-
-
-SPENT: Final = _Spent()
 
 
 # As its base: else mypyc would run the inherited `__init__` twice in calls from Python, and the

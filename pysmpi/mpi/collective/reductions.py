@@ -154,7 +154,8 @@ class Reduction(Combining):
         shared = self.shared
         message = self.message
         if shared.result is not None:
-            self.spend()
+            # No rank needs this contribution any more: it is freed before all have left.
+            shared.values[self.me] = None
             return
         if message is None:
             return
