@@ -10,12 +10,14 @@ from typing import Final, Optional
 
 from pysmpi.kernel.events import INFINITY, Event, EventQueue
 
-# The bundles of a kind whose constraints were never contended, or all were.
+# The bundles of a constraint, or of a kind, that never had any.
 NO_BUNDLES: Final["list[Bundle]"] = []
 # The members of a constraint that never had two at the same time.
 NO_MEMBERS: Final["list[Activity]"] = []
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
+# Bundles without members that stay in the list of a constraint, besides a quarter of the others.
+EMPTY: Final = 8
 
 
 class Constraint:
@@ -38,11 +40,10 @@ class Constraint:
         # Scratch of one solution: whether all its bundles are being solved, or a rate has changed.
         self.whole: bool = False
         self.moved: bool = False
-        # The uses by bundles, once contended: a list through `BundleUse.after`, in the order in
-        # which the bundles came.
-        self.first: Optional[BundleUse] = None
-        self.last: Optional[BundleUse] = None
-        self.uses: int = 0
+        # The bundles that use it, once contended. Those without members may stay for their next
+        # ones, so a message of the same pair of hosts does not change the list.
+        self.bundles: list[Bundle] = NO_BUNDLES
+        self.uses: int = 0  # of them with members
         self.heat: int = 0  # how often `exceeded` was true recently, up to HOT
         # While it is not contended: the one that uses it, if there was no other since it was idle,
         # as on most links of a large machine; else those that use it, in the order in which they
@@ -61,6 +62,21 @@ class Constraint:
         self.ratio: float = 0.0  # the level at which it is saturated, as a heap knows it
         self.place: int = 0  # in the region, among those with equal ratios
         self.name: str = name
+
+    def tidy(self) -> None:
+        """Take the bundles without members out of the list if they are too many."""
+        if 4 * len(self.bundles) > 5 * self.uses + 4 * EMPTY:
+            self.clear_out()
+
+    def clear_out(self) -> None:
+        """Take all bundles without members out of the list."""
+        kept: list[Bundle] = []
+        for bundle in self.bundles:
+            if bundle.count > 0:
+                kept.append(bundle)
+            else:
+                bundle.unlisted |= 1 << bundle.place_of(self)
+        self.bundles = kept
 
 
 class AbstractSystem:
@@ -137,45 +153,6 @@ class Activity(Event):
             self.finish()
 
 
-class BundleUse:
-    """The use of a constraint by a bundle, for one unit of its rate."""
-
-    def __init__(self, bundle: "Bundle", constraint: Constraint, weight: float) -> None:
-        self.bundle: Bundle = bundle
-        self.constraint: Constraint = constraint
-        self.weight: float = weight
-        self.before: Optional[BundleUse] = None
-        self.after: Optional[BundleUse] = None
-
-    def begin(self) -> None:
-        """Add it to the uses of its constraint."""
-        constraint = self.constraint
-        last = constraint.last
-        self.before = last
-        if last is None:
-            constraint.first = self
-        else:
-            last.after = self
-        constraint.last = self
-        constraint.uses += 1
-
-    def end(self) -> None:
-        """Take it out of the uses of its constraint."""
-        constraint = self.constraint
-        before = self.before
-        after = self.after
-        if before is None:
-            constraint.first = after
-        else:
-            before.after = after
-        if after is None:
-            constraint.last = before
-        else:
-            after.before = before
-        self.before = self.after = None
-        constraint.uses -= 1
-
-
 class Bundle(Event):
     """Activities with equal shares; as event, the end of the first of them."""
 
@@ -188,13 +165,15 @@ class Bundle(Event):
         weights: "list[float]",
     ) -> None:
         # Each message reads the first attributes.
-        self.uses: list[BundleUse] = [
-            BundleUse(self, constraint, weight) for constraint, weight in zip(constraints, weights)
-        ]
         self.count: int = 0
+        self.stamp: int = 0  # of the latest solution
         self.rate: float = 0.0
+        self.constraints: list[Constraint] = constraints
+        self.weights: list[float] = weights
         self.limit: float = limit
         self.penalty: float = penalty
+        # Bit i is set if the bundle is not in the list of constraint i.
+        self.unlisted: int = (1 << len(constraints)) - 1
         # The member, if it has never had another since it was empty; else a heap of its members.
         self.sole: Optional[Activity] = None
         self.goals: list[tuple[float, int, Activity]] = NO_GOALS
@@ -205,7 +184,6 @@ class Bundle(Event):
         # The rate up to which its members saturate no constraint that is left out.
         self.safe: float = INFINITY
         self.kept: bool = False  # without members, for the next activity of its kind
-        self.stamp: int = 0
         self.share: float = -1.0  # the rate being solved; negative while open
         # Its latest solution among bundles with which no others share constraints: the number of
         # this solution, its number of bundles, and the members of this one.
@@ -215,16 +193,41 @@ class Bundle(Event):
         self.known_bottleneck: Optional[Constraint] = None
         self.size: int = 0
         self.system: AbstractSystem = system
-        self.weights: list[float] = weights
-        self.constraints: list[Constraint] = constraints
         self.key: object = None
 
     def begin(self, now: float) -> None:
         """Be used again: the first member joins at a date (s)."""
-        for use in self.uses:
-            use.begin()
+        if self.unlisted != 0:
+            self._enter_lists()
+        for constraint in self.constraints:
+            constraint.uses += 1
         self.updated = now
         self.safe = INFINITY
+
+    def _enter_lists(self) -> None:
+        """Enter the lists of constraints in which it is missing."""
+        for i, constraint in enumerate(self.constraints):
+            if self.unlisted >> i & 1:
+                bundles = constraint.bundles
+                if len(bundles) == 0:
+                    constraint.bundles = [self]
+                else:
+                    constraint.tidy()
+                    constraint.bundles.append(self)
+        self.unlisted = 0
+
+    def leave_lists(self) -> None:
+        """Leave the lists of constraints: it has no members, and gets none any more."""
+        for i, constraint in enumerate(self.constraints):
+            if not self.unlisted >> i & 1:
+                constraint.clear_out()
+
+    def place_of(self, constraint: Constraint) -> int:
+        """The place of a constraint of it among its constraints."""
+        i = 0
+        while self.constraints[i] is not constraint:
+            i += 1
+        return i
 
     def members(self) -> "list[Activity]":
         """The members; goals of those that have left may stay behind."""
@@ -242,9 +245,9 @@ class Bundle(Event):
 
         Activities of one kind have the same weights.
         """
-        uses = self.uses
+        constraints = self.constraints
         if (
-            len(uses) != contended
+            len(constraints) != contended
             or activity.limit != self.limit
             or activity.penalty != self.penalty
         ):
@@ -252,7 +255,7 @@ class Bundle(Event):
         i = 0
         for constraint in activity.constraints:
             if constraint.contended:
-                if uses[i].constraint is not constraint:
+                if constraints[i] is not constraint:
                     return False
                 i += 1
         return True
@@ -281,12 +284,6 @@ class Bundle(Event):
             self.goals = [(sole.goal, sole.turn, sole)]
         heappush(self.goals, (activity.goal, activity.turn, activity))
 
-    def drop(self) -> None:
-        """Let go of the uses, which refer to the bundle, when it is no longer needed."""
-        self.kept = False
-        if self.count == 0:
-            self.uses = []
-
     def end(self) -> float:
         """The date (s) at which the first member ends at the present rate."""
         if self.count == 0 or self.rate <= 0.0:
@@ -308,10 +305,9 @@ def present(constraint: Constraint) -> "list[Activity]":
             return [sole]
         return [member for member in constraint.members if member.system is not None]
     found: list[Activity] = []
-    use = constraint.first
-    while use is not None:
-        found.extend(use.bundle.members())
-        use = use.after
+    for bundle in constraint.bundles:
+        if bundle.count > 0:
+            found.extend(bundle.members())
     found.sort(key=lambda member: member.number)
     return found
 

@@ -20,11 +20,16 @@ from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.requests import AbstractMailbox, Context, Envelope, KernelRequest, Receive, Send
 
 ANY: Final = -1_000_000_007  # wildcard for a source or a tag; no rank or tag has this value
+SOURCES: Final = (1 << 31) - 1
 
 
 def key_of(source: int, tag: int) -> int:
-    """One integer for a pair of source rank (below 2**29) and tag (32 bits, signed)."""
-    return (source << 33) + tag
+    """One integer for a pair of source rank (below 2**29) and tag (32 bits, signed).
+
+    Its low bits differ both from source to source and from tag to tag: a dictionary looks for an
+    integer by these, and would search long if all had the same.
+    """
+    return (tag << 31) + ((source + tag) & SOURCES)
 
 
 # Posted receives, or unexpected sends, up to which a mailbox looks at each of them in turn.

@@ -41,7 +41,7 @@ from pysmpi.kernel.solver import NO_REGION, SLACK, SPARE, Solver
 # Bundles that are kept at first: those of pairs of hosts, and the others. If more than one in
 # `BUSY` has members then, the number doubles. It also doubles if as many were made again after they
 # had been let go, up to `NEIGHBOURS` bundles for each slot: a large job that repeats its messages
-# would otherwise make all its bundles again and again. A bundle takes about 1 kB.
+# would otherwise make all its bundles again and again. A bundle takes some 300 bytes.
 TWINS: Final = 1 << 15
 BUSY: Final = 8
 NEIGHBOURS: Final = 8
@@ -255,22 +255,21 @@ class System(AbstractSystem):
         if limit > bundle.safe:
             fits = False
         if fits:
-            for use in bundle.uses:
-                constraint = use.constraint
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
                 if constraint.dirty or (
-                    constraint.usage + use.weight * limit > constraint.capacity * (1.0 + SLACK)
+                    constraint.usage + weight * limit > constraint.capacity * (1.0 + SLACK)
                 ):
                     fits = False
                     break
         if not fits:
             self.fresh.append(bundle)
-            for use in bundle.uses:
-                self._touch(use.constraint)
+            for constraint in bundle.constraints:
+                self._touch(constraint)
             return
         bundle.rate = limit
         bundle.bottleneck = None
-        for use in bundle.uses:
-            use.constraint.usage += use.weight * limit
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
+            constraint.usage += weight * limit
         self._schedule(bundle)
 
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
@@ -334,7 +333,7 @@ class System(AbstractSystem):
             or bundle.weights is not activity.weights
         ):
             if bundle is not None:
-                bundle.drop()
+                self._drop(bundle)
             else:
                 if len(self.kept) >= self.most_kept:
                     self._drop_all()
@@ -373,7 +372,7 @@ class System(AbstractSystem):
             kind.bundle = None
             kind.dropped = True
             if bundle is not None:
-                bundle.drop()
+                self._drop(bundle)
         self.kept.clear()
         self.kinds.clear()
 
@@ -389,8 +388,14 @@ class System(AbstractSystem):
             self.most_bundles *= 2
             return
         for bundle in self.bundles.values():
-            bundle.drop()
+            self._drop(bundle)
         self.bundles = used
+
+    def _drop(self, bundle: Bundle) -> None:
+        """Let go of a bundle as soon as it has no members."""
+        bundle.kept = False
+        if bundle.count == 0:
+            bundle.leave_lists()
 
     def _leave(self, activity: Activity, bundle: Bundle) -> None:
         """Take a member out of its bundle; its goal may stay behind, and is found void later."""
@@ -398,22 +403,20 @@ class System(AbstractSystem):
         bundle.count -= 1
         rate = bundle.rate
         empty = bundle.count == 0
-        for use in bundle.uses:
-            constraint = use.constraint
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
             if constraint.usage >= constraint.capacity * (1.0 - SLACK):
                 self._touch(constraint)
-            constraint.usage -= use.weight * rate
+            constraint.usage -= weight * rate
             if empty:
-                use.end()
+                constraint.uses -= 1
         if empty:
             bundle.sole = None
             bundle.goals = NO_GOALS
             bundle.rate = 0.0
             bundle.progress = 0.0
-            if not bundle.kept:
-                bundle.drop()
-                if bundle.key is not None:
-                    del self.bundles[bundle.key]
+            bundle.bottleneck = None
+            if not bundle.kept and bundle.key is not None:
+                del self.bundles[bundle.key]
 
     def _touch(self, constraint: Constraint) -> None:
         if not constraint.dirty:
@@ -515,10 +518,8 @@ class System(AbstractSystem):
         constraint.heat = 0
         if constraint.count > 1:
             total = 0.0
-            use = constraint.first
-            while use is not None:
-                total += use.weight * use.bundle.count
-                use = use.after
+            for bundle in constraint.bundles:
+                total += bundle.weights[bundle.place_of(constraint)] * bundle.count
             constraint.room = total
             constraint.safe = constraint.capacity / (2.0 * total)
         self._relax(constraint)

@@ -195,17 +195,17 @@ class Solver:
             if constraint.uses > 2:
                 pairs = False
             uses += constraint.uses
-            use = constraint.first
-            while use is not None:
-                self._enter(use.bundle, bundles)
-                use = use.after
+            constraint.tidy()
+            for bundle in constraint.bundles:
+                if bundle.count > 0:
+                    self._enter(bundle, bundles)
             constraint.dirty = False
             constraint.whole = True
         if len(bundles) == 0:
             return bundles
         if pairs:
             for bundle in bundles:
-                uses -= len(bundle.uses)
+                uses -= len(bundle.constraints)
             pairs = uses == 0  # all their constraints have changed, and no others use them
             if pairs and self._recall(bundles):
                 changed = [bundle for bundle in bundles if bundle.moves()]
@@ -215,8 +215,7 @@ class Solver:
         rounds = 0
         while True:
             for i in range(known, len(bundles)):
-                for part in bundles[i].uses:
-                    constraint = part.constraint
+                for constraint in bundles[i].constraints:
                     if constraint.stamp != self.stamp:
                         constraint.stamp = self.stamp
                         region.append(constraint)
@@ -282,10 +281,9 @@ class Solver:
             level = bundle.limit * bundle.penalty
             if level < lowest:
                 lowest = level
-            for use in bundle.uses:
-                constraint = use.constraint
-                constraint.load += use.weight * inverse
-                constraint.held += use.weight * total
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
+                constraint.load += weight * inverse
+                constraint.held += weight * total
                 constraint.open += 1
         self.open = len(bundles)
         self.partial = False
@@ -325,12 +323,9 @@ class Solver:
                 full = light.take(level)
                 while full is not None:
                     full.level = level
-                    other = full.first
-                    while other is not None:
-                        bundle = other.bundle
+                    for bundle in full.bundles:
                         if bundle.stamp == self.stamp and bundle.share < 0.0:
                             self._fix(bundle, level / bundle.penalty, level, full)
-                        other = other.after
                     full = light.take(level)
 
     def _fix_limited(self, bundles: "list[Bundle]", level: float) -> float:
@@ -353,10 +348,9 @@ class Solver:
         bundle.bottleneck = bottleneck
         total = share * bundle.count
         inverse = bundle.count / bundle.penalty
-        for use in bundle.uses:
-            constraint = use.constraint
-            constraint.remaining -= use.weight * total
-            constraint.load -= use.weight * inverse
+        for constraint, weight in zip(bundle.constraints, bundle.weights):
+            constraint.remaining -= weight * total
+            constraint.load -= weight * inverse
             constraint.open -= 1
             constraint.top = level
 
@@ -368,16 +362,13 @@ class Solver:
         If no rate changed, and no bundle is limited, all keep the reasons of their rates.
         """
         for bundle in changed:
-            for part in bundle.uses:
-                part.constraint.moved = True
+            for constraint in bundle.constraints:
+                constraint.moved = True
         for constraint in region:
             if not constraint.whole and (constraint.moved or constraint.level < INFINITY):
                 slack = constraint.remaining > constraint.capacity * TIE
-                use = constraint.first
-                while use is not None:
-                    bundle = use.bundle
-                    use = use.after
-                    if bundle.stamp == self.stamp:
+                for bundle in constraint.bundles:
+                    if bundle.stamp == self.stamp or bundle.count == 0:
                         continue
                     level = bundle.rate * bundle.penalty
                     if constraint.level < level * (1.0 - TIE) or (
@@ -392,13 +383,11 @@ class Solver:
         while steps > 0 and known < len(bundles):
             end = len(bundles)
             for i in range(known, end):
-                for part in bundles[i].uses:
-                    constraint = part.constraint
+                for constraint in bundles[i].constraints:
                     if constraint.usage >= constraint.capacity * (1.0 - SLACK):
-                        use = constraint.first
-                        while use is not None:
-                            self._enter(use.bundle, bundles)
-                            use = use.after
+                        for bundle in constraint.bundles:
+                            if bundle.count > 0:
+                                self._enter(bundle, bundles)
             known = end
             steps -= 1
 
@@ -414,8 +403,8 @@ class Solver:
                 constraint.usage -= constraint.held
         for bundle in bundles:
             total = bundle.share * bundle.count
-            for use in bundle.uses:
-                use.constraint.usage += use.weight * total
+            for constraint, weight in zip(bundle.constraints, bundle.weights):
+                constraint.usage += weight * total
         if crowded is None:
             self.slight = NO_REGION
         else:
@@ -427,27 +416,21 @@ class Solver:
 def slight(crowded: Constraint) -> "list[Constraint]":
     """The constraints far from being saturated whose bundles a crowded one limits; none if few."""
     found: list[Constraint] = []
-    use = crowded.first
-    while use is not None:
-        bundle = use.bundle
+    for bundle in crowded.bundles:
         if bundle.bottleneck is crowded:
-            for part in bundle.uses:
-                constraint = part.constraint
+            for constraint in bundle.constraints:
                 if (
                     constraint.usage * SPARE <= constraint.capacity
                     and constraint.uses <= FEW
                     and limited(constraint, crowded)
                 ):
                     found.append(constraint)
-        use = use.after
     return found if len(found) >= CROWD else NO_REGION
 
 
 def limited(constraint: Constraint, by: Constraint) -> bool:
     """Whether another constraint limits all bundles of a constraint."""
-    use = constraint.first
-    while use is not None:
-        if use.bundle.bottleneck is not by:
+    for bundle in constraint.bundles:
+        if bundle.bottleneck is not by and bundle.count > 0:
             return False
-        use = use.after
     return True

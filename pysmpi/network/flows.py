@@ -4,7 +4,7 @@ Compiled, because an alltoall needs a path for each pair of ranks. The user of t
 factors and overheads of a size.
 """
 
-from typing import Any, Final
+from typing import Any, Final, Optional
 
 from pysmpi.kernel.activities import ActivityKind, Constraint
 from pysmpi.kernel.events import INFINITY
@@ -12,7 +12,7 @@ from pysmpi.kernel.plan import Plan, Transport
 
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
 CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
-PATHS: Final = 1 << 20  # number of cached paths; each takes some 350 bytes
+PATHS: Final = 1 << 20  # number of cached paths; each takes some 300 bytes
 SIZES: Final = 1 << 16  # number of cached sizes of messages
 
 
@@ -40,16 +40,22 @@ class Resource:
         self.place: int = 0
 
 
-class Halves:
-    """The links of a host from and to the centre of its zone; without a centre, `zone` is None."""
+class End:
+    """A host as flows see it: its number, and its links from and to the centre of its zone.
 
-    def __init__(self, zone: object, up: "list[Resource]", down: "list[Resource]") -> None:
-        self.zone: object = zone
-        self.up: list[Resource] = up
-        self.down: list[Resource] = down
+    Without a centre, `zone` is None. A `priced` host may have overheads of its own.
+    """
+
+    def __init__(self, host: object, index: int, priced: bool) -> None:
+        self.host: object = host
+        self.index: int = index
+        self.priced: bool = priced
+        self.zone: object = None
+        self.up: list[Resource] = []
+        self.down: list[Resource] = []
 
 
-class Path:
+class Path(ActivityKind):
     """The constraints and the distance of a pair of hosts, for all sizes of messages."""
 
     def __init__(
@@ -60,12 +66,12 @@ class Path:
         constraints: "list[Constraint]",
         weights: "list[float]",
     ) -> None:
+        super().__init__()
         self.latency: float = latency
         self.bound: float = bound
         self.penalty: float = penalty
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
-        self.kind: ActivityKind = ActivityKind()
 
 
 class Sized:
@@ -118,33 +124,44 @@ class FlowTransport(Transport):
         self.sized: Any = sized
         self.overheads: Any = overheads
         self.resources: dict[object, Resource] = {}  # by link
-        self.weights: dict[tuple[float, ...], list[float]] = {}  # most pairs have the same
-        self.latest: list[float] = []  # those of the latest path
-        self.halves: dict[int, Halves] = {}  # by host
+        self.width: int = len(platform.hosts)
+        self.slots: list[Optional[End]] = []  # the host of each slot
+        self.ends: dict[int, End] = {}  # by number of the host
+        self.weights: dict[tuple[float, ...], list[float]] = {}
+        # The pattern of the latest path, which most share: for each of its shared links the place
+        # of its constraint, the number of those on the way forth, and the weights.
+        self.usual: list[int] = []
+        self.usual_forth: int = 0
+        self.usual_weights: list[float] = []
+        self.placed: int = 0  # shared links of the path that is being made
         self.made: int = 0  # paths, over the whole simulation
-        self.paths: dict[int, Path] = {}
+        self.paths: dict[int, Path] = {}  # by numbers of both hosts
         self.sizes: dict[int, Sized] = {}
+        self.size: Optional[Sized] = None  # the latest
+        self.nbytes: int = -1
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
-        src = self.hosts[source]
-        dst = self.hosts[destination]
-        first: int = src.index
-        last: int = dst.index
-        path = self.paths.get(first << 32 | last)
+        src = self._end(source)
+        dst = self._end(destination)
+        path = self.paths.get(src.index * self.width + dst.index)
         if path is None:
-            path = self._new_path(src, dst, first, last)
-        sized = self.sizes.get(nbytes)
-        if sized is None:
-            if len(self.sizes) >= SIZES:
-                self.sizes.clear()
-            sized = self.sized(nbytes)
-            self.sizes[nbytes] = sized
+            path = self._new_path(src, dst)
+        sized = self.size
+        if sized is None or nbytes != self.nbytes:
+            sized = self.sizes.get(nbytes)
+            if sized is None:
+                if len(self.sizes) >= SIZES:
+                    self.sizes.clear()
+                sized = self.sized(nbytes)
+                self.sizes[nbytes] = sized
+            self.size = sized
+            self.nbytes = nbytes
         send_cost = sized.send_cost
         isend_cost = sized.isend_cost
         recv_cost = sized.recv_cost
-        if src.properties or dst.properties:
-            costs: tuple[float, float, float] = self.overheads(src, dst, nbytes)
+        if src.priced or dst.priced:
+            costs: tuple[float, float, float] = self.overheads(src.host, dst.host, nbytes)
             send_cost, isend_cost, recv_cost = costs
         return Plan(
             path.latency * sized.latency_factor,
@@ -160,7 +177,7 @@ class FlowTransport(Transport):
             recv_cost,
             sized.eager,
             sized.detached,
-            kind=path.kind,
+            kind=path,
         )
 
     def place(self, slot: int) -> int:
@@ -168,42 +185,64 @@ class FlowTransport(Transport):
         found: int = self.hosts[slot].index
         return found
 
-    def _new_path(self, src: object, dst: object, first: int, last: int) -> Path:
+    def _end(self, slot: int) -> End:
+        """The host of a slot."""
+        slots = self.slots
+        if slot >= len(slots):
+            slots.extend([None] * (len(self.hosts) - len(slots)))
+        end = slots[slot]
+        if end is None:
+            host = self.hosts[slot]
+            index: int = host.index
+            end = self.ends.get(index)
+            if end is None:
+                self.ends[index] = end = self._new_end(host, index)
+            slots[slot] = end
+        return end
+
+    def _new_end(self, host: Any, index: int) -> End:
+        """A host with the links from and to the centre of its zone."""
+        end = End(host, index, bool(host.properties))
+        known: Any = self.platform.halves(host)
+        if known is not None:
+            zone, up, down = known
+            end.up = [self.resource_of(link) for link in up]
+            end.down = [self.resource_of(link) for link in down]
+            end.zone = zone
+            for link in (*up, *down):
+                if link.index < 0:
+                    end.zone = None  # each path has such a link of its own
+        return end
+
+    def _new_path(self, src: End, dst: End) -> Path:
         """The cached path of a pair of hosts, with the path of the way back if needed."""
         if len(self.paths) > PATHS:
             self.paths.clear()
         forth: list[Resource] = []
         back: list[Resource] = []
-        one = self._halves_of(src, first)
-        other = self._halves_of(dst, last)
-        if first != last and one.zone is not None and one.zone is other.zone:
-            forth = crossed(one.up, other.down)
+        if src is not dst and src.zone is not None and src.zone is dst.zone:
+            forth = crossed(src.up, dst.down)
             if self.cross_traffic:
-                back = crossed(other.up, one.down)
+                back = crossed(dst.up, src.down)
         if len(forth) == 0:
-            forth = self._way(src, dst)
+            forth = self._way(src.host, dst.host)
             if self.cross_traffic:
-                back = forth if first == last else self._way(dst, src)
+                back = forth if src is dst else self._way(dst.host, src.host)
         if self.cross_traffic:
-            self.paths[last << 32 | first] = self._path(back, forth)
+            self.paths[dst.index * self.width + src.index] = self._path(back, forth)
         path = self._path(forth, back)
-        self.paths[first << 32 | last] = path
+        self.paths[src.index * self.width + dst.index] = path
         return path
 
     def _path(self, forth: "list[Resource]", back: "list[Resource]") -> Path:
         latency = 0.0
         bound = INFINITY
         resistance = 0.0
-        constraints: list[Constraint] = []
-        weights: list[float] = []
-        self.made += 1
         for resource in forth:
             latency += resource.latency
             if resource.bandwidth < bound:
                 bound = resource.bandwidth
             resistance += resource.resistance
-            if resource.shared:
-                self._add(constraints, weights, resource, 1.0)
         penalty = 1.0
         if latency > 0.0:
             if self.gamma > 0.0:
@@ -211,49 +250,51 @@ class FlowTransport(Transport):
                 if window < bound:
                     bound = window
             penalty = latency + resistance
+        self.made += 1
+        constraints: list[Constraint] = []
+        usual = self._place(forth, constraints, 0)
+        shared = self.placed
+        usual = self._place(back, constraints, shared) and usual
+        if not usual or shared != self.usual_forth or self.placed != len(self.usual):
+            self._note_usual(forth, back, len(constraints))
+        return Path(latency, bound, penalty, constraints, self.usual_weights)
+
+    def _place(
+        self, way: "list[Resource]", constraints: "list[Constraint]", placed: int
+    ) -> bool:
+        """Find the places of a way's constraints; add those that are not there yet.
+
+        Return whether the places are those of the usual pattern, from the link `placed` on.
+        """
+        usual = self.usual
+        same = True
+        for resource in way:
+            if resource.shared:
+                if resource.path != self.made:
+                    resource.path = self.made
+                    resource.place = len(constraints)
+                    constraints.append(resource.constraint)
+                if placed >= len(usual) or usual[placed] != resource.place:
+                    same = False
+                placed += 1
+        self.placed = placed
+        return same
+
+    def _note_usual(self, forth: "list[Resource]", back: "list[Resource]", count: int) -> None:
+        """The path that is being made has another pattern: compute its weights."""
+        weights = [0.0] * count
+        places: list[int] = []
+        for resource in forth:
+            if resource.shared:
+                places.append(resource.place)
+                weights[resource.place] += 1.0
+        self.usual_forth = len(places)
         for resource in back:
             if resource.shared:
-                self._add(constraints, weights, resource, CROSS_TRAFFIC)
-        if weights != self.latest:
-            key = tuple(weights)
-            known = self.weights.get(key)
-            if known is None:
-                self.weights[key] = known = weights
-            self.latest = known
-        return Path(latency, bound, penalty, constraints, self.latest)
-
-    def _add(
-        self,
-        constraints: "list[Constraint]",
-        weights: "list[float]",
-        resource: Resource,
-        weight: float,
-    ) -> None:
-        """Add to the weight of a resource in the path that is being made."""
-        if resource.path == self.made:
-            weights[resource.place] += weight
-        else:
-            resource.path = self.made
-            resource.place = len(constraints)
-            constraints.append(resource.constraint)
-            weights.append(weight)
-
-    def _halves_of(self, host: object, index: int) -> Halves:
-        """The links of a host from and to the centre of its zone."""
-        found = self.halves.get(index)
-        if found is None:
-            known: Any = self.platform.halves(host)
-            found = Halves(None, [], [])
-            if known is not None:
-                zone, up, down = known
-                found.up = [self.resource_of(link) for link in up]
-                found.down = [self.resource_of(link) for link in down]
-                found.zone = zone
-                for link in (*up, *down):
-                    if link.index < 0:
-                        found.zone = None  # each path has such a link of its own
-            self.halves[index] = found
-        return found
+                places.append(resource.place)
+                weights[resource.place] += CROSS_TRAFFIC
+        self.usual = places
+        self.usual_weights = self.weights.setdefault(tuple(weights), weights)
 
     def _way(self, src: object, dst: object) -> "list[Resource]":
         """The links from one host to another, as flows see them."""

@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.matching import ANY, Mailbox, accepts, hopeless, mailbox_of, undeliverable
+from pysmpi.kernel.matching import (
+    ANY,
+    Mailbox,
+    accepts,
+    hopeless,
+    key_of,
+    mailbox_of,
+    undeliverable,
+)
 from pysmpi.kernel.plan import Transport
 from pysmpi.kernel.requests import AbstractProcess, Context, Losses, Receive, Send
 
@@ -64,6 +72,21 @@ def test_as_the_rule_says_of_many_messages(seed):
         tag = draw.choice([*range(5), *([ANY] * 5)])
         steps.append((sends, source, tag, draw.random() < 0.02))
     follow(steps)
+
+
+ranks = st.one_of(st.just(ANY), st.integers(0, 2**29 - 1))
+tags = st.one_of(st.just(ANY), st.integers(-(2**31), 2**31 - 1))
+
+
+@given(ranks, tags, ranks, tags)
+def test_pairs_of_source_and_tag_have_different_keys(source, tag, other, another):
+    assert (key_of(source, tag) == key_of(other, another)) == ((source, tag) == (other, another))
+
+
+def test_keys_differ_in_the_bits_by_which_a_dictionary_looks_for_them():
+    low = (1 << 12) - 1
+    assert len({key_of(source, 7) & low for source in range(low + 1)}) == low + 1
+    assert len({key_of(3, tag) & low for tag in range(low + 1)}) == low + 1
 
 
 def test_receives_from_each_of_many_do_not_search_all_messages():

@@ -680,3 +680,67 @@ def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, 
     assert len(system.kept) <= system.most_kept
     assert len(system.bundles) <= system.most_bundles
     assert (max(system.most_kept, system.most_bundles) > 4) == again
+    # Those that were let go take no memory.
+    assert all(bundle.kept for pair in pairs for link in pair for bundle in link.bundles)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 8), st.sampled_from([2, 4, 1 << 15]))
+def test_constraints_list_each_bundle_once_while_messages_come_and_go(seed, hosts, most):
+    draw = random.Random(seed)
+    system = new_system()
+    system.most_kept = system.most_bundles = most
+    up = [Constraint(draw.choice([5.0, 10.0, 40.0])) for _ in range(hosts)]
+    down = [Constraint(draw.choice([5.0, 10.0, 40.0])) for _ in range(hosts)]
+    weights = [1.0, 1.0, 0.05, 0.05]
+    routes = {
+        (one, other): ([up[one], down[other], down[one], up[other]], ActivityKind())
+        for one in range(hosts)
+        for other in range(hosts)
+        if one != other
+    }
+    present: list[Activity] = []
+    for step in range(400):
+        # Now most messages begin, now most end.
+        if present and draw.random() < (0.7 if step // 40 % 2 else 0.3):
+            system.remove(present.pop(draw.randrange(len(present))))
+        else:
+            route, kind = draw.choice(list(routes.values()))
+            present.append(Activity(1.0, 1.0, draw.choice([8.0, math.inf]), route, weights, kind))
+            system.add(present[-1])
+        if draw.random() < 0.7:
+            solve(system)
+        if draw.random() < 0.1:
+            solve(system)
+            assert_fair(system, present, [*up, *down])
+            assert_listed(present, [*up, *down])
+    for flow in present:
+        system.remove(flow)
+    assert all(constraint.uses == 0 for constraint in [*up, *down])
+
+
+def assert_listed(activities, constraints):
+    """The list of a contended constraint has the bundles of its users, and not many others."""
+    for constraint in constraints:
+        if constraint.contended:
+            users = {id(one.bundle) for one in activities if constraint in one.constraints}
+            assert constraint.uses == len(users)
+            listed_once = [id(bundle) for bundle in constraint.bundles]
+            assert len(listed_once) == len(set(listed_once))
+            assert users == {id(bundle) for bundle in constraint.bundles if bundle.count > 0}
+
+
+def test_bundles_without_members_do_not_pile_up():
+    """A host that exchanges messages with one after another of a thousand keeps a short list."""
+    system, hub = new_system(), Constraint(10.0)
+    links = [Constraint(10.0) for _ in range(1000)]
+    for link in links:
+        route, kind = [hub, link], ActivityKind()
+        flows = [Activity(1.0, 1.0, 9.0, route, [1.0, 1.0], kind) for _ in range(2)]
+        for flow in flows:
+            system.add(flow)
+        solve(system)
+        assert rates(flows) == [pytest.approx(5.0)] * 2
+        for flow in flows:
+            system.remove(flow)
+    assert len(hub.bundles) < 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import product
 
 import pytest
@@ -67,6 +68,28 @@ def test_halves_make_the_plans_of_whole_routes(tmp_path, monkeypatch, form, cros
     halves = described(load(path), crosstraffic)
     monkeypatch.setattr(Platform, "halves", lambda self, host: None)
     assert halves == described(load(path), crosstraffic)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_are_the_uses_of_shared_links(tmp_path, form):
+    """Once on the way forth, a twentieth on the way back, whatever the pairs before."""
+    path = tmp_path / "machine.xml"
+    path.write_text(CLUSTER.format(one=FORMS[form][0], two=FORMS[form][1]))
+    platform = load(path)
+    model, settings = choose(platform, {"network/crosstraffic": "yes"})
+    hosts = list(platform.hosts)
+    transport = model.build(platform, hosts, settings)
+    pairs = list(product(range(len(hosts)), repeat=2)) * 2
+    random.Random(form).shuffle(pairs)
+    for nbytes, (source, destination) in enumerate(pairs):
+        expected: dict[str, float] = {}
+        for weight, ends in ((1.0, (source, destination)), (0.05, (destination, source))):
+            for link in platform.way(*(hosts[end] for end in ends)):
+                if link.sharing == "shared":
+                    expected[link.name] = expected.get(link.name, 0.0) + weight
+        plan = transport.plan(source, destination, nbytes)
+        names = [constraint.name for constraint in plan.constraints]
+        assert dict(zip(names, plan.weights, strict=True)) == expected
 
 
 def test_a_member_of_a_cluster_has_two_halves(tmp_path):
