@@ -368,7 +368,7 @@ class Solver:
             if not constraint.whole and (constraint.moved or constraint.level < INFINITY):
                 slack = constraint.remaining > constraint.capacity * TIE
                 for bundle in constraint.bundles:
-                    if bundle.stamp == self.stamp or bundle.count == 0:
+                    if bundle.stamp == self.stamp:
                         continue
                     level = bundle.rate * bundle.penalty
                     if constraint.level < level * (1.0 - TIE) or (

@@ -744,3 +744,21 @@ def test_bundles_without_members_do_not_pile_up():
         for flow in flows:
             system.remove(flow)
     assert len(hub.bundles) < 20
+
+
+def test_bundles_that_fit_do_not_pile_up():
+    """They come and go on a link that is contended and never saturated, so nothing is solved."""
+    system, hub, narrow = new_system(), Constraint(10.0), Constraint(1.0)
+    for _ in range(2):
+        system.add(Activity(1.0, 1.0, 9.0, [hub, narrow], [1.0, 1.0]))
+    solve(system)
+    assert hub.contended
+    solved = system.solver.solved
+    for i in range(1000):
+        flow = Activity(1.0, 1.0, 2.0 + i / 1000, [hub], [1.0])
+        system.add(flow)
+        solve(system)
+        assert rates([flow]) == [flow.bound]
+        system.remove(flow)
+    assert system.solver.solved == solved
+    assert len(hub.bundles) < 20

@@ -41,6 +41,40 @@ INTERNET = """<?xml version='1.0'?>
 </platform>
 """
 
+ONE_WAY = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="all" routing="Full">
+    {hosts}
+    {links}
+    {routes}
+  </zone>
+</platform>
+"""
+# The links of the routes from a host to another, which need not be those of the way back.
+ROUTES = {
+    "a b": "1", "b a": "2 3 4",
+    "a c": "1 2", "c a": "3 4",
+    "a d": "1", "d a": "2 3",
+    "b c": "1 2", "c b": "2 3",
+    "b d": "1", "d b": "1",
+    "c d": "1 2 3 4", "d c": "4 3 2 1",
+}  # fmt: skip
+
+
+def one_way() -> str:
+    """A machine with other routes back than forth, in several combinations."""
+    routes = []
+    for ends, links in ROUTES.items():
+        src, dst = ends.split()
+        crossed = "".join(f'<link_ctn id="{link}"/>' for link in links.split())
+        routes.append(f'<route src="{src}" dst="{dst}" symmetrical="NO">{crossed}</route>')
+    return ONE_WAY.format(
+        hosts="".join(f'<host id="{name}" speed="1Gf"/>' for name in "abcd"),
+        links="".join(f'<link id="{name}" bandwidth="1GBps" latency="1us"/>' for name in "1234"),
+        routes="".join(routes),
+    )
+
 
 def described(platform: Platform, crosstraffic: str) -> list[tuple[object, ...]]:
     """The figures of the plans between all pairs of hosts."""
@@ -70,26 +104,32 @@ def test_halves_make_the_plans_of_whole_routes(tmp_path, monkeypatch, form, cros
     assert halves == described(load(path), crosstraffic)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, "one way"])
 def test_weights_are_the_uses_of_shared_links(tmp_path, form):
     """Once on the way forth, a twentieth on the way back, whatever the pairs before."""
     path = tmp_path / "machine.xml"
-    path.write_text(CLUSTER.format(one=FORMS[form][0], two=FORMS[form][1]))
+    if form in FORMS:
+        one, two = FORMS[form]
+        path.write_text(CLUSTER.format(one=one, two=two))
+    else:
+        path.write_text(one_way())
     platform = load(path)
     model, settings = choose(platform, {"network/crosstraffic": "yes"})
     hosts = list(platform.hosts)
-    transport = model.build(platform, hosts, settings)
-    pairs = list(product(range(len(hosts)), repeat=2)) * 2
-    random.Random(form).shuffle(pairs)
-    for nbytes, (source, destination) in enumerate(pairs):
-        expected: dict[str, float] = {}
-        for weight, ends in ((1.0, (source, destination)), (0.05, (destination, source))):
-            for link in platform.way(*(hosts[end] for end in ends)):
-                if link.sharing == "shared":
-                    expected[link.name] = expected.get(link.name, 0.0) + weight
-        plan = transport.plan(source, destination, nbytes)
-        names = [constraint.name for constraint in plan.constraints]
-        assert dict(zip(names, plan.weights, strict=True)) == expected
+    pairs = list(product(range(len(hosts)), repeat=2))
+    draw = random.Random(form)
+    for _ in range(30):
+        draw.shuffle(pairs)
+        transport = model.build(platform, hosts, settings)
+        for source, destination in pairs:
+            expected: dict[str, float] = {}
+            for weight, ends in ((1.0, (source, destination)), (0.05, (destination, source))):
+                for link in platform.way(*(hosts[end] for end in ends)):
+                    if link.sharing == "shared":
+                        expected[link.name] = expected.get(link.name, 0.0) + weight
+            plan = transport.plan(source, destination, 1000)
+            names = [constraint.name for constraint in plan.constraints]
+            assert dict(zip(names, plan.weights, strict=True)) == expected
 
 
 def test_a_member_of_a_cluster_has_two_halves(tmp_path):
