@@ -10,6 +10,7 @@ from types import FrameType
 from typing import NoReturn
 
 from pysmpi.errors import missing_requirement
+from pysmpi.leaving import QuickEnd
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -27,6 +28,7 @@ def main() -> NoReturn:
     followed = before is signal.default_int_handler
     if followed:
         signal.signal(signal.SIGINT, _leave)
+    end = QuickEnd()
     # Imports make many objects and few cycles; the search for cycles would take a sixth of a start.
     gc.set_threshold(400_000, *gc.get_threshold()[1:])
     try:
@@ -41,9 +43,12 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, before)
     try:
         run()
+    except SystemExit as leave:
+        if isinstance(leave.code, int):
+            end.status = leave.code
+        raise
     finally:
-        # The interpreter ends next, and would look through all objects for cycles.
-        gc.freeze()
+        end.prepare()
 
 
 if __name__ == "__main__":

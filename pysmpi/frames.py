@@ -332,6 +332,16 @@ def name_of_caller(function: str) -> str:
     return "" if frame is None else frame.f_code.co_name
 
 
+def depth() -> int:
+    """The number of frames above the function that called the caller of this."""
+    frame = sys._getframe(2)
+    found = 0
+    while frame.f_back is not None:
+        frame = frame.f_back
+        found += 1
+    return found
+
+
 def instances(kinds: Collection[type]) -> list[object]:
     """The objects of some classes that the garbage collector knows, the youngest first."""
     found: list[object] = [

@@ -35,7 +35,7 @@ from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
-from pysmpi.runtime import collection, heap
+from pysmpi.runtime import collection, heap, unclosed_files
 from pysmpi.runtime.figures import RankFigures
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
@@ -163,7 +163,10 @@ class Job:
         # What a copy leaves in the cache makes the compute after it shorter.
         copying.LIMITS.suit(0 if measured else self.options.nprocs)
         try:
-            with collection.rarely(self.options.nprocs, self.last):
+            with (
+                collection.rarely(self.options.nprocs, self.last),
+                unclosed_files.written_out(self.last),
+            ):
                 return self._run()
         finally:
             copying.LIMITS.suit(0)

@@ -1,10 +1,11 @@
-"""The last step of a Python process: its modules release the program's objects.
+"""The last step of a Python process: its modules release the program's objects, and its files.
 
 mpi4py finalizes MPI only after that, so a `__del__` may still free a communicator.
 """
 
 from __future__ import annotations
 
+import _io
 import gc
 import weakref
 from collections.abc import Iterable
@@ -20,30 +21,44 @@ _KEPT = (
     str, bytes, int, float, complex, type(None),
 )  # fmt: skip
 
+Spaces = list[dict[str, object]]
+
 _SHORT = 100  # objects in a container that is searched; more would be slow in a large program
 
 
 def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
-    """Remove the objects with a `__del__` from the modules of the running rank.
+    """Remove files and objects with a `__del__` from the modules of the running rank.
 
-    This includes open generators. A module is not changed if it has no class with a `__del__` and
-    no open generator; `search` says that a function of the program has such a local class. Objects
-    of the program's classes, wherever they are, have their `__del__` called first. Then the objects
-    with a finalizer are removed, then their containers. If one of them is still alive after that,
-    cycles are collected.
+    This includes open generators. Other objects than files are only removed if a module has a class
+    with a `__del__` or an open generator; `search` says that a function of the program has such a
+    local class. Objects of the program's classes, wherever they are, have their `__del__` called
+    first. Then the objects with a finalizer are removed, then their containers. If one of them is
+    still alive after that, cycles are collected.
     """
     spaces = [vars(module) for module in modules if module is not None]
-    if not search and not any(
+    if search or _finalizes(spaces):
+        _finalize(spaces)
+    for space in spaces:
+        # A program may bind a standard stream, which others use: nothing is closed that is in use.
+        for name in [name for name, value in list(space.items()) if _is_file(value)]:
+            del space[name]
+
+
+def _finalizes(spaces: Spaces) -> bool:
+    """Whether a module has a class with a `__del__`, or an open generator."""
+    return any(
         hasattr(value, "__del__") if isinstance(value, type) else _is_open(value)
         for space in spaces
         for value in list(space.values())  # a look at a lazy class may import something
-    ) and not any(
+    ) or any(
         _holds_open(value)
         for space in spaces
         if space.get("__name__") == "__main__"
         for value in list(space.values())  # a look at a lazy class may import something
-    ):
-        return
+    )
+
+
+def _finalize(spaces: Spaces) -> None:
     finalizers.run_due()
     finalizers.call_all(spaces)
     gone: list[weakref.ref[Any]] = []
@@ -58,6 +73,10 @@ def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
                 del value
     if any(reference() is not None for reference in gone):
         gc.collect()
+
+
+def _is_file(value: object) -> bool:
+    return issubclass(type(value), _io._IOBase)  # what a value says of its class may be untrue
 
 
 def _is_open(value: object) -> bool:

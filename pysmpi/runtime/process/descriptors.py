@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pysmpi.descriptors import is_open
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.facets import Facet
@@ -221,14 +222,6 @@ def _is_ours(stream: Any) -> bool:
         return stream.fileno() in STANDARD
     except (AttributeError, OSError, ValueError):
         return False
-
-
-def is_open(fd: int) -> bool:
-    try:
-        _get_inheritable(fd)
-    except OSError:
-        return False
-    return True
 
 
 def same_file(one: int, other: int) -> bool:

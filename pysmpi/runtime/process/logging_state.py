@@ -111,6 +111,31 @@ class _SharedImports:
                     own[attribute.name] = now
 
 
+def _noting_handlers(module: Any, shared: _SharedImports) -> Callable[[object], None]:
+    """A new `logging._addHandlerRef`: the handlers of a rank are shut down at its end.
+
+    The module has `logging.shutdown` called at the end of the process, for all handlers.
+    """
+    real = module._addHandlerRef
+
+    def _addHandlerRef(handler: object) -> None:
+        real(handler)
+        environment = here()
+        if environment is None or shared.importing:
+            return
+        reference = module._handlerList[-1]
+        calls = environment.at_exit = environment.at_exit or []
+        if calls and calls[0][0] is shutdown:
+            references = calls[0][1][0]
+            assert isinstance(references, list)
+            references.append(reference)
+        else:  # called last, as that of a module that is imported before others
+            calls.insert(0, (shutdown, ([reference],), {}))
+
+    shutdown = module.shutdown
+    return _addHandlerRef
+
+
 def patch_logging(
     patches: Patches, module: ModuleType, exchange: Exchange, imports: ImportSystem
 ) -> None:
@@ -126,4 +151,5 @@ def patch_logging(
         _OfRank(shared, "_cache", dict, lambda value: {}),
     ):
         patches.set(module.Logger, attribute.name, attribute)
+    patches.set(module, "_addHandlerRef", _noting_handlers(module, shared))
     patches.set(module.Manager, "_disable", _OfRank(shared, "_disable", int))

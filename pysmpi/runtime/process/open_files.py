@@ -7,15 +7,13 @@ state opens belong to no rank.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
-from pysmpi.runtime.process.descriptors import OWN, is_open
+from pysmpi.descriptors import open_descriptors
+from pysmpi.runtime.process.descriptors import OWN
 from pysmpi.runtime.process.exchange import Exchange
 
-_DIRECTORY = "/proc/self/fd"
 _NOBODY = object()
-_listdir = os.listdir
 
 
 class OpenFiles:
@@ -34,7 +32,7 @@ class OpenFiles:
 
     def look(self, state: object) -> None:
         """Note the open descriptors; new ones belong to a state."""
-        now = {fd for fd in map(int, _listdir(_DIRECTORY)) if fd not in OWN and is_open(fd)}
+        now = set(open_descriptors() or ()) - OWN
         if self._known is None:
             self._known, self._first = now, len(now)
         known = self._known

@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from pysmpi.runtime.process.descriptors import STANDARD, duplicate, is_open, same_file
+from pysmpi.descriptors import is_open
+from pysmpi.runtime.process.descriptors import STANDARD, duplicate, same_file
 
 _MISSING = object()
 
