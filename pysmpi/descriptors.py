@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 # Of the process, whichever functions a rank sees.
-_get_inheritable, _listdir = os.get_inheritable, os.listdir
+_fstat, _get_inheritable, _listdir = os.fstat, os.get_inheritable, os.listdir
 
 _LISTS = ("/proc/self/fd", "/dev/fd")  # of Linux, and of other systems
 
@@ -19,13 +19,30 @@ def is_open(fd: int) -> bool:
     return True
 
 
-def open_descriptors() -> frozenset[int] | None:
-    """The numbers of the open descriptors; None if the system has no list of them."""
+def open_descriptors() -> dict[int, tuple[int, int]] | None:
+    """The open descriptors by number, with the device and the inode of their files.
+
+    A number may be given to another file. None if the system has no list of them.
+    """
     for directory in _LISTS:
         try:
             names = _listdir(directory)
         except OSError:
             continue
-        # The list has the descriptor with which it was read.
-        return frozenset(filter(is_open, map(int, names)))
+        found: dict[int, tuple[int, int]] = {}
+        for number in map(int, names):
+            try:
+                status = _fstat(number)
+            except OSError:  # the list has the descriptor with which it was read
+                continue
+            found[number] = status.st_dev, status.st_ino
+        return found
     return None
+
+
+def opened_since(before: dict[int, tuple[int, int]] | None) -> set[int] | None:
+    """The descriptors that are open and were not before; None if this is unknown."""
+    after = open_descriptors()
+    if before is None or after is None:
+        return None
+    return {number for number, file in after.items() if before.get(number) != file}

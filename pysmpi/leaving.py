@@ -11,7 +11,7 @@ import atexit
 import gc
 import sys
 
-from pysmpi.descriptors import open_descriptors
+from pysmpi.descriptors import open_descriptors, opened_since
 from pysmpi.frames import depth
 
 _DEPTH = 4  # frames at most: `main`, its module, and two that run a module for `-m`
@@ -39,8 +39,8 @@ class QuickEnd:
 
     def _files(self) -> bool:
         """Whether files may be open that Python would close."""
-        after = open_descriptors()
-        return self._before is None or after is None or bool(after - self._before)
+        found = opened_since(self._before)
+        return found is None or bool(found)
 
     def _leave(self) -> None:
         ctypes = sys.modules.get("ctypes")  # commands that are short anyway do not load it

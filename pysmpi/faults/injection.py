@@ -19,7 +19,7 @@ from pysmpi.kernel.activities import present
 from pysmpi.kernel.plan import PlanBook
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Lifecycle, Rank
 from pysmpi.platform.points import Link
 from pysmpi.platform.profiles import (
     BANDWIDTH,
@@ -37,6 +37,24 @@ from pysmpi.runtime.simulation import RankState, Simulation
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
+
+
+class _OtherTimer:
+    """The lifecycle of a world in which one rank gets another timer."""
+
+    def __init__(
+        self, usual: Lifecycle, rank: Rank, wrap: Callable[[object], object]
+    ) -> None:
+        self._usual = usual
+        self._rank = rank
+        self._wrap = wrap
+        self.begin, self.end = usual.begin, usual.end
+
+    def equip(self, rank: Rank) -> None:
+        """Give a rank what belongs to it."""
+        self._usual.equip(rank)
+        if rank is self._rank and rank.timer is not None:
+            rank.timer = self._wrap(rank.timer)
 
 
 class ProfileTimer:
@@ -195,15 +213,7 @@ class Injection:
         if rank.timer is not None:
             rank.timer = wrap(rank.timer)
             return
-        equip = rank.world.equip
-
-        def later(other: Rank) -> None:
-            if equip is not None:
-                equip(other)
-            if other is rank and other.timer is not None:
-                other.timer = wrap(other.timer)
-
-        rank.world.equip = later
+        rank.world.lifecycle = _OtherTimer(rank.world.lifecycle, rank, wrap)
 
     def _next(self, one: ProfileDef, events: Iterator[tuple[float, float]]) -> None:
         """Let the next event of a profile happen at its date."""

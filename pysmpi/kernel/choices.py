@@ -173,7 +173,7 @@ class Control:
 
         If none does, a standard send is buffered, or it waits.
         """
-        if box.wild > 0 or len(box.probes) > 0:
+        if box.wild > 0 or len(box.index.probes) > 0:
             self.match_forced(box)
             if not send.unexpected:
                 return True
@@ -208,7 +208,7 @@ class Control:
             box.cancel(receive)
             box.cancel(send)
             self.engine.join(send, receive)
-        for probe in list(box.probes):
+        for probe in list(box.index.probes):
             if probe.source != ANY:
                 sends = candidates(box, probe)
                 if len(sends) > 0:
@@ -217,7 +217,7 @@ class Control:
     def _see(self, box: Mailbox, send: Send, probe: Receive) -> None:
         """A probe sees a message."""
         self._show(box, send)
-        box.probes = [other for other in box.probes if other is not probe]
+        box.unwatch(probe)
         probe.message = send
         probe.complete(self.engine.now)
 
@@ -285,7 +285,7 @@ class Control:
         """All options; those that have been possible for the longest time come first."""
         found: list[Alternative] = []
         for box in list(self.boxes):
-            if box.wild == 0 and len(box.probes) == 0:
+            if box.wild == 0 and len(box.index.probes) == 0:
                 del self.boxes[box]
                 continue
             self._messages(box, found)
@@ -321,7 +321,7 @@ class Control:
                 seen[send.source] = None
                 if not claimed(receives[:i], send):
                     found.append(self._match(MATCH, place, send, receive))
-        for probe in box.probes:
+        for probe in box.index.probes:
             for send in candidates(box, probe):
                 found.append(self._match(PROBE, place, send, probe))
 

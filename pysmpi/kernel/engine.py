@@ -375,7 +375,7 @@ class Engine(AbstractEngine):
                 pass
             elif send.awaited:
                 self.queue.push(send.visible, Arrival(self, send))
-            elif len(box.probes) > 0:
+            elif len(box.index.probes) > 0:
                 if send.visible > now:
                     self._await(send)
                 else:
@@ -470,7 +470,7 @@ class Engine(AbstractEngine):
         date = send.date
         receive = box.offer(send)
         if receive is None:
-            if len(box.probes) > 0:
+            if len(box.index.probes) > 0:
                 box.show(send, self.now)
             return
         if receive.date > date:

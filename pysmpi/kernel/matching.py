@@ -75,6 +75,26 @@ class Lane:
 NO_LANES: Final[dict[int, Lane]] = {}
 
 
+class Index:
+    """What a mailbox with many requests, or with a rarer use, has in addition."""
+
+    def __init__(self) -> None:
+        # First of a chain of requests (through `next`) with the same source and tag; those of
+        # receives may be wildcards.
+        self.receives: dict[int, KernelRequest] = NO_CHAINS
+        self.sends: dict[int, KernelRequest] = NO_CHAINS
+        # By pattern, for the kinds that were requested while there were many sends.
+        self.lanes: dict[int, Lane] = NO_LANES
+        self.probes: list[Receive] = NO_PROBES
+        # When the last of several unexpected sends of a source arrives.
+        self.latest: dict[int, float] = NO_DATES
+        self.taken: i32 = 0  # sends that may still be in lanes
+        self.kinds: i16 = 0  # of lanes
+
+
+NO_INDEX: Final = Index()  # of most mailboxes
+
+
 class Mailbox(AbstractMailbox):
     """The posted receives and unexpected sends of one destination in one context.
 
@@ -89,39 +109,45 @@ class Mailbox(AbstractMailbox):
         self.last_receive: Optional[KernelRequest] = None
         self.first_send: Optional[KernelRequest] = None
         self.last_send: Optional[KernelRequest] = None
-        # First of a chain of requests (through `next`) with the same source and tag; those of
-        # receives may be wildcards.
-        self.receives: dict[int, KernelRequest] = NO_CHAINS
-        self.sends: dict[int, KernelRequest] = NO_CHAINS
-        # By pattern, for the kinds that were requested while there were many sends.
-        self.lanes: dict[int, Lane] = NO_LANES
-        self.probes: list[Receive] = NO_PROBES
-        # When the last of several unexpected sends of a source arrives.
-        self.latest: dict[int, float] = NO_DATES
-        # Small numbers next to each other, in which a million ranks save 64 MB.
+        self.index: Index = NO_INDEX
+        # Small numbers next to each other, which take less memory.
         self.wild: i32 = 0  # receives with a wildcard
         self.unexpected: i32 = 0  # sends
-        self.taken: i32 = 0  # sends that may still be in lanes
-        self.kinds: i16 = 0  # of lanes
         self.short_receives: i16 = 0  # lengths of the short lists
         self.short_sends: i16 = 0
         self.indexed: bool = False
 
     def empty(self) -> bool:
         """Whether the mailbox is empty."""
-        return not (self.receives or self.sends or self.first_receive or self.first_send)
+        index = self.index
+        return not (index.receives or index.sends or self.first_receive or self.first_send)
+
+    def _own(self) -> Index:
+        """The index, which may be changed."""
+        if self.index is NO_INDEX:
+            self.index = Index()
+        return self.index
+
+    def _simplify(self) -> None:
+        """Do without an index that is empty."""
+        index = self.index
+        if self.unexpected == 0 and len(index.receives) == 0:
+            self.indexed = False
+            if len(index.probes) == 0:
+                self.index = NO_INDEX
 
     def _index(self) -> None:
         """Have the requests in chains."""
         if self.indexed:
             return
+        index = self._own()
         self.indexed = True
         if self.first_receive is not None:
-            self.receives = chained(self.first_receive)
+            index.receives = chained(self.first_receive)
             self.first_receive = self.last_receive = None
             self.short_receives = 0
         if self.first_send is not None:
-            self.sends = chained(self.first_send)
+            index.sends = chained(self.first_send)
             self.first_send = self.last_send = None
             self.short_sends = 0
 
@@ -140,9 +166,10 @@ class Mailbox(AbstractMailbox):
                 self.short_receives += 1
                 return
             self._index()
-        if len(self.receives) == 0:
-            self.receives = {}
-        append(self.receives, key_of(receive.source, receive.tag), receive)
+        index = self.index
+        if len(index.receives) == 0:
+            index.receives = {}
+        append(index.receives, key_of(receive.source, receive.tag), receive)
 
     def _add_send(self, send: Send) -> None:
         """Keep an unexpected send."""
@@ -159,11 +186,12 @@ class Mailbox(AbstractMailbox):
                 self.short_sends += 1
                 return
             self._index()
-        if len(self.sends) == 0:
-            self.sends = {}
-        append(self.sends, key_of(send.source, send.tag), send)
-        if self.kinds != 0:
-            self._line_up(send, self.kinds)
+        index = self.index
+        if len(index.sends) == 0:
+            index.sends = {}
+        append(index.sends, key_of(send.source, send.tag), send)
+        if index.kinds != 0:
+            self._line_up(send, index.kinds)
 
     def _unlink_receive(self, request: KernelRequest) -> bool:
         """Take a receive out of the short list; False if it is not there."""
@@ -214,10 +242,10 @@ class Mailbox(AbstractMailbox):
                     return found
                 found = found.next
             return None
-        found = self.receives.get(key_of(send.source, send.tag))
+        found = self.index.receives.get(key_of(send.source, send.tag))
         if self.wild > 0:
             for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
-                other = self.receives.get(pattern)
+                other = self.index.receives.get(pattern)
                 if other is not None and (found is None or other.order < found.order):
                     found = other
         if found is None:
@@ -229,7 +257,7 @@ class Mailbox(AbstractMailbox):
         """The earliest unexpected send with a source and a tag."""
         found: Optional[KernelRequest] = None
         if self.indexed:
-            found = self.sends.get(key_of(source, tag))
+            found = self.index.sends.get(key_of(source, tag))
             if found is None:
                 return None
             assert isinstance(found, Send)
@@ -245,7 +273,7 @@ class Mailbox(AbstractMailbox):
     def _take_receive(self, receive: Receive) -> None:
         """Remove a receive that `_first_for` has found."""
         if self.indexed:
-            pop(self.receives, key_of(receive.source, receive.tag), receive)
+            pop(self.index.receives, key_of(receive.source, receive.tag), receive)
         else:
             self._unlink_receive(receive)
         self._forget_receive(receive)
@@ -274,12 +302,15 @@ class Mailbox(AbstractMailbox):
 
     def _stay_behind(self, send: Send) -> None:
         """Messages of one source arrive in the order of their sends."""
-        if len(self.latest) == 0:
-            self.latest = {}
+        index = self._own()
+        if len(index.latest) == 0:
+            index.latest = {}
             for other in self.kept():
-                self.latest[other.source] = max(other.visible, self.latest.get(other.source, 0.0))
-        send.visible = max(send.visible, self.latest.get(send.source, 0.0))
-        self.latest[send.source] = send.visible
+                index.latest[other.source] = max(
+                    other.visible, index.latest.get(other.source, 0.0)
+                )
+        send.visible = max(send.visible, index.latest.get(send.source, 0.0))
+        index.latest[send.source] = send.visible
 
     def offer(self, send: Send) -> Optional[Receive]:
         """Give an unexpected send that has arrived to the earliest receive that accepts it."""
@@ -307,7 +338,7 @@ class Mailbox(AbstractMailbox):
             assert isinstance(request, Send)
             found.append(request)
             request = request.next
-        for head in self.sends.values():
+        for head in self.index.sends.values():
             request = head
             while request is not None:
                 assert isinstance(request, Send)
@@ -336,15 +367,15 @@ class Mailbox(AbstractMailbox):
         if is_wild(receive):
             if self.unexpected == 0:
                 return None
-            if len(self.sends) < MANY:
+            if len(self.index.sends) < MANY:
                 candidates = self.candidates(receive, now)
                 return candidates[0] if len(candidates) > 0 else None
             kind: i16 = ANY_TAG
             if receive.source == ANY:
                 kind = ANY_MESSAGE if receive.tag == ANY else ANY_SOURCE
-            if self.kinds & kind == 0:
+            if self.index.kinds & kind == 0:
                 self._open_lanes(kind)
-            lane = self.lanes.get(key_of(receive.source, receive.tag))
+            lane = self.index.lanes.get(key_of(receive.source, receive.tag))
             return None if lane is None else lane.first(now)
         head = self._first_of(receive.source, receive.tag)
         if head is None:
@@ -354,9 +385,10 @@ class Mailbox(AbstractMailbox):
     def _open_lanes(self, kind: i16) -> None:
         """Index the sends by the pattern of a kind of receives."""
         sends = self.waiting()
-        if self.kinds == 0:
-            self.lanes = {}
-        self.kinds |= kind
+        index = self._own()
+        if index.kinds == 0:
+            index.lanes = {}
+        index.kinds |= kind
         for send in sends:
             self._line_up(send, kind)
 
@@ -369,9 +401,9 @@ class Mailbox(AbstractMailbox):
             self._lane(key_of(ANY, ANY)).add(send)
 
     def _lane(self, key: int) -> Lane:
-        lane = self.lanes.get(key)
+        lane = self.index.lanes.get(key)
         if lane is None:
-            lane = self.lanes[key] = Lane()
+            lane = self.index.lanes[key] = Lane()
         return lane
 
     def candidates(self, receive: Receive, now: float = INFINITY) -> "list[Send]":
@@ -382,7 +414,7 @@ class Mailbox(AbstractMailbox):
         """
         firsts: dict[int, Send] = {}
         # The first of a source and tag is enough, and a chain may be long.
-        heads = list(self.sends.values()) if self.indexed else self.kept()
+        heads = list(self.index.sends.values()) if self.indexed else self.kept()
         for request in heads:
             assert isinstance(request, Send)
             if accepts(receive, request):
@@ -402,7 +434,7 @@ class Mailbox(AbstractMailbox):
             assert isinstance(request, Receive)
             found.append(request)
             request = request.next
-        for head in self.receives.values():
+        for head in self.index.receives.values():
             request = head
             while request is not None:
                 assert isinstance(request, Receive)
@@ -419,19 +451,25 @@ class Mailbox(AbstractMailbox):
 
     def seen(self, send: Send) -> None:
         """An unexpected send has a new date of arrival."""
-        if self.kinds != 0:
-            self._line_up(send, self.kinds)
+        if self.index.kinds != 0:
+            self._line_up(send, self.index.kinds)
 
     def watch(self, probe: Receive) -> None:
         """Keep a probe until there is a matching message."""
-        if len(self.probes) == 0:
-            self.probes = []
-        self.probes.append(probe)
+        index = self._own()
+        if len(index.probes) == 0:
+            index.probes = []
+        index.probes.append(probe)
+
+    def unwatch(self, probe: Receive) -> None:
+        """Forget a probe."""
+        self._own().probes = [other for other in self.index.probes if other is not probe]
 
     def show(self, send: Send, now: float) -> None:
         """Complete the probes that match such a message."""
-        seen = [probe for probe in self.probes if accepts(probe, send)]
-        self.probes = [probe for probe in self.probes if not accepts(probe, send)]
+        index = self.index
+        seen = [probe for probe in index.probes if accepts(probe, send)]
+        index.probes = [probe for probe in index.probes if not accepts(probe, send)]
         for probe in seen:
             probe.message = send
             probe.complete(now)
@@ -439,7 +477,7 @@ class Mailbox(AbstractMailbox):
     def take(self, send: Send) -> Send:
         """Remove a given unexpected send, the first of its source and tag."""
         if self.indexed:
-            pop(self.sends, key_of(send.source, send.tag), send)
+            pop(self.index.sends, key_of(send.source, send.tag), send)
         else:
             self._unlink_send(send)
         self._forget_send(send)
@@ -450,7 +488,7 @@ class Mailbox(AbstractMailbox):
         key = key_of(request.source, request.tag)
         if isinstance(request, Receive):
             if self.indexed:
-                found = unlink(self.receives, key, request)
+                found = unlink(self.index.receives, key, request)
             else:
                 found = self._unlink_receive(request)
             if found:
@@ -458,7 +496,7 @@ class Mailbox(AbstractMailbox):
             return found
         assert isinstance(request, Send)
         if self.indexed:
-            found = unlink(self.sends, key, request)
+            found = unlink(self.index.sends, key, request)
         else:
             found = self._unlink_send(request)
         if found:
@@ -468,25 +506,26 @@ class Mailbox(AbstractMailbox):
     def _forget_send(self, send: Send) -> None:
         send.unexpected = False
         self.unexpected -= 1
+        index = self.index
+        if index is NO_INDEX:
+            return
+        if index.kinds != 0:
+            index.taken += 1
+            if self.unexpected == 0 or index.taken > STALE and index.taken > 2 * self.unexpected:
+                index.lanes = NO_LANES
+                index.kinds = 0
+                index.taken = 0
         if self.unexpected == 0:
-            self.sends = NO_CHAINS
-            self.latest = NO_DATES
-            if self.indexed and len(self.receives) == 0:
-                self.indexed = False
-        if self.kinds != 0:
-            self.taken += 1
-            if self.unexpected == 0 or self.taken > STALE and self.taken > 2 * self.unexpected:
-                self.lanes = NO_LANES
-                self.kinds = 0
-                self.taken = 0
+            index.sends = NO_CHAINS
+            index.latest = NO_DATES
+            self._simplify()
 
     def _forget_receive(self, receive: Receive) -> None:
         if is_wild(receive):
             self.wild -= 1
-        if self.indexed and len(self.receives) == 0:
-            self.receives = NO_CHAINS
-            if self.unexpected == 0:
-                self.indexed = False
+        if self.indexed and len(self.index.receives) == 0:
+            self.index.receives = NO_CHAINS
+            self._simplify()
 
 
 def mailbox_of(envelope: Envelope) -> Mailbox:

@@ -100,7 +100,7 @@ def call_of(fiber: Any) -> MpiCall | None:
         return call
     if isinstance(record, MpiCall):
         return record
-    made = fiber.record = MpiCall(record[0], fiber.rank, record[1])
+    made = fiber.record = MpiCall(record[0], fiber.rank, record[1:])
     made.fiber = fiber
     return made
 
@@ -118,14 +118,15 @@ def ended(rank: Rank) -> None:
 
 
 
-# Both boundaries are written out: one more function would cost as much as all the rest.
+# Both boundaries are written out: one more function would cost as much as all the rest. Functions
+# are global: the frame of a call, which each rank that waits has, would hold those of a closure.
 _CLOCKED = """
-def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
+def make(_procedure, _function):
     def boundary({parameters}):
         try:
-            _rank = _getcurrent().rank
+            _rank = getcurrent().rank
         except (AttributeError, RuntimeError):
-            _rank = _current()
+            _rank = current()
         if _rank.in_call:
             return _function({passed})
         _timer = _rank.timer
@@ -133,17 +134,17 @@ def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
             _rank.process.debt += _timer.stop()
         _rank.in_call = True
         _outer = _rank.record
-        _rank.record = _procedure, ({values})
+        _rank.record = (_procedure, {values})
         try:
             if _rank.watchers is not None:
-                _begun(_rank)
+                begun(_rank)
             return _function({passed})
         except BaseException as _error:
-            _check(_error, _procedure, ({values}))
+            check(_error, _procedure, ({values}))
             raise
         finally:
             if _rank.watchers is not None:
-                _ended(_rank)
+                ended(_rank)
             _rank.record = _outer
             if _rank.in_call:
                 _rank.in_call = False
@@ -153,24 +154,31 @@ def make(_procedure, _function, _getcurrent, _current, _begun, _ended, _check):
     return boundary
 """
 _LOCAL = """
-def make(_procedure, _function, _getcurrent, _current, _check):
+def make(_procedure, _function):
     def boundary({parameters}):
         try:
-            _rank = _getcurrent().rank
+            _rank = getcurrent().rank
         except (AttributeError, RuntimeError):
-            _rank = _current()
+            _rank = current()
         if _rank.in_call or _rank.record is not None:
             return _function({passed})
-        _rank.record = _procedure, ({values})
+        _rank.record = (_procedure, {values})
         try:
             return _function({passed})
         except BaseException as _error:
-            _check(_error, _procedure, ({values}))
+            check(_error, _procedure, ({values}))
             raise
         finally:
             _rank.record = None
     return boundary
 """
+_COMMON: dict[str, object] = {
+    "getcurrent": getcurrent,
+    "current": current,
+    "begun": begun,
+    "ended": ended,
+    "check": check,
+}
 _TEMPLATES: dict[tuple[bool, int, int], CodeType] = {}
 
 
@@ -227,17 +235,9 @@ def _code(function: Any, clocked: bool) -> CodeType:
 def _boundary(function: Any, procedure: Procedure) -> object:
     """The boundary of a function; it looks like the function itself."""
     code = _code(function, procedure.kind is not CallKind.LOCAL)
-    known = {
-        "_procedure": procedure,
-        "_function": function,
-        "_getcurrent": getcurrent,
-        "_current": current,
-        "_begun": begun,
-        "_ended": ended,
-        "_check": check,
-    }
+    known = {"_procedure": procedure, "_function": function}
     cells = tuple(CellType(known[name]) for name in code.co_freevars)
-    made = FunctionType(code, globals(), function.__name__, function.__defaults__, cells)
+    made = FunctionType(code, _COMMON, function.__name__, function.__defaults__, cells)
     made.__kwdefaults__ = function.__kwdefaults__
     made.__annotations__ = function.__annotations__
     made.__doc__ = function.__doc__

@@ -197,37 +197,40 @@ class Interpreter:
             forget_sites()
             _running.remove(self)
 
-    def live(self, rank_environment: RankEnvironment, program: RankProgram | None = None) -> Any:
-        """Run the program in the running rank, to the end of its simulated process.
+    def begin(self, program: RankProgram | None = None) -> Callable[[], object]:
+        """Prepare the running rank; the function that runs its program.
 
-        `program` is a program that another one has started and prepared. Returns the program's
-        value. An exception that the rank's own `sys.excepthook` has shown becomes `SystemExit(1)`.
-        No function of the program is called after `os._exit`, or while the rank is stopped from
-        outside.
+        `program` is a program that another one has started and prepared.
         """
         running = program or self.program
         if self.own_streams is not None:
             running.starting = self.own_streams.give
         running.exchange = self.exchange
+        return running.main()
+
+    def end(
+        self,
+        rank_environment: RankEnvironment,
+        error: BaseException | None,
+        program: RankProgram | None = None,
+    ) -> None:
+        """The end of the simulated process, after the program or the exception that ended it.
+
+        An exception that the rank's own `sys.excepthook` has shown becomes `SystemExit(1)`.
+        No function of the program is called after `os._exit`, or while the rank is stopped from
+        outside.
+        """
         try:
-            # No method of its own: each rank has its frame while it waits.
-            try:
-                try:
-                    value = running.main()()
-                finally:
-                    if not simulator.simulates():
-                        forks.leave(rank_environment)
-            except (exits.HardExit, GreenletExit, KeyboardInterrupt):
-                raise
-            except SystemExit as leave:
-                traceback.clear_frames(leave.__traceback__)
-                self._end(rank_environment, running)
-                raise
-            except BaseException as error:
+            if not simulator.simulates():
+                forks.leave(rank_environment)
+            if isinstance(error, exits.HardExit | GreenletExit | KeyboardInterrupt):
+                return
+            if isinstance(error, SystemExit):
+                traceback.clear_frames(error.__traceback__)
+            elif error is not None:
                 self._fail(rank_environment, error)
-                raise
-            self._end(rank_environment, running)
-            return value
+                return
+            self._end(rank_environment, program or self.program)
         finally:
             if self.own_streams is not None:
                 self.own_streams.flush(rank_environment)

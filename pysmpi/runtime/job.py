@@ -224,7 +224,7 @@ class Job:
             self.universe_size = spawner.universe_size()
             parts = self._parts()
             slots = range(len(self.slots))
-            world = simulation.add_world(slots, self._main(parts), RankSetup(self, parts))
+            world = simulation.add_world(slots, ProgramLifecycle(self, parts))
             LAUNCH.of(world).universe_size = self.universe_size
             if self.on_ready is not None:
                 self.on_ready(simulation)
@@ -256,20 +256,6 @@ class Job:
             begin = end
         return parts
 
-    def _main(self, parts: Sequence[ProgramPart]) -> Callable[[Rank], object]:
-        """The programs of the ranks of the first world."""
-        if len(parts) == 1 and parts[0].directory is None:
-            return self._live
-        ends = list(accumulate(len(part.slots) for part in parts))
-
-        def main(rank: Rank) -> Any:
-            part = parts[bisect_right(ends, rank.index)]
-            if part.directory is not None:
-                os.chdir(part.directory)
-            return self._live(rank, part.program)
-
-        return main
-
     def start_world(self, parts: Sequence[ProgramPart]) -> World:
         """Start ranks in the places of some parts; they first wait for their command."""
         simulation = self.simulation
@@ -281,33 +267,9 @@ class Job:
         numbers = simulation.slots_for(slots)
         for part in parts:
             self.interpreter.admit(part.program)
-        members = [part for part in parts for _ in part.slots]
-
-        def main(rank: Rank) -> Any:
-            part = members[rank.index]
-            spawning.arrive(rank)
-            if part.directory is not None:
-                os.chdir(part.directory)
-            return self._live(rank, part.program)
-
-        world = simulation.add_world(numbers, main, RankSetup(self, parts))
+        world = simulation.add_world(numbers, ProgramLifecycle(self, parts, spawning.arrive))
         LAUNCH.of(world).universe_size = self.universe_size
         return world
-
-    def _live(self, rank: Rank, program: RankProgram | None = None) -> Any:
-        interpreter = self.interpreter
-        self.folding.enter(rank)
-        try:
-            value = interpreter.live(rank.program, program)
-            _finalize(rank)
-        except HardExit:
-            raise
-        except SystemExit as leave:
-            _finalize(rank, leave)
-            raise
-        finally:
-            self.simulation.end_threads(rank)
-        return value
 
     def _start_thread(self, rank: Rank, body: Callable[[], object]) -> object:
         def folded() -> object:
@@ -382,12 +344,21 @@ class Job:
         )
 
 
-class RankSetup:
-    """Gives each rank of a world its rank_environment and its timer, when it begins."""
+class ProgramLifecycle:
+    """Ranks that run the programs of a job, a part for each program.
 
-    def __init__(self, job: Job, parts: Sequence[ProgramPart]) -> None:
+    Each rank first calls `arrive`, which may wait.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        parts: Sequence[ProgramPart],
+        arrive: Callable[[Rank], object] | None = None,
+    ) -> None:
         self.job = job
         self.parts = parts
+        self.arrive = arrive
         self.ends = list(accumulate(len(part.slots) for part in parts))
         self.totals: dict[str, int] = {}  # ranks of each host
         self.local = array("l")  # of each rank, its number among the ranks of its host
@@ -403,11 +374,14 @@ class RankSetup:
             for part in parts
         ]  # fmt: skip
 
-    def __call__(self, rank: Rank) -> None:
-        """Equip a rank."""
+    def _part(self, rank: Rank) -> int:
+        """The number of the part of a rank."""
+        return bisect_right(self.ends, rank.index)
+
+    def equip(self, rank: Rank) -> None:
+        """Give a rank its environment and its timer."""
         index = rank.index
-        number = bisect_right(self.ends, index)
-        part = self.parts[number]
+        number = self._part(rank)
         host = rank.host
         rank.program = RankEnvironment(
             index,
@@ -417,11 +391,41 @@ class RankSetup:
             local_size=self.totals[host.name],
             host=host.name,
         )
-        if part.appnum:
-            PROGRAM.of(rank).appnum = part.appnum
+        appnum = self.parts[number].appnum
+        if appnum:
+            PROGRAM.of(rank).appnum = appnum
         rank.timer = self.job.timing.timer(rank.pid, host.speed)
         if self.job.meter is not None:
             rank.timer = self.job.meter.timer(rank.timer)
+
+    def begin(self, rank: Rank) -> Callable[[], object]:
+        """The program of a rank."""
+        part = self.parts[self._part(rank)]
+        if self.arrive is not None:
+            self.arrive(rank)
+        if part.directory is not None:
+            os.chdir(part.directory)
+        self.job.folding.enter(rank)
+        return self.job.interpreter.begin(part.program)
+
+    def end(self, rank: Rank, error: BaseException | None) -> None:
+        """End the simulated process, finalize MPI, and end the threads that are left."""
+        try:
+            try:
+                self.job.interpreter.end(
+                    rank.program, error, self.parts[self._part(rank)].program
+                )
+            except HardExit:
+                raise
+            except SystemExit as leave:
+                _finalize(rank, leave)
+                raise
+            if error is None:
+                _finalize(rank)
+            elif isinstance(error, SystemExit) and not isinstance(error, HardExit):
+                _finalize(rank, error)
+        finally:
+            self.job.simulation.end_threads(rank)
 
 
 def _arrive() -> None:

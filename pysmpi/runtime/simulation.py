@@ -26,6 +26,7 @@ from pysmpi.mpi.base.ranks import (
     AbortStop,
     Fiber,
     FreeTransport,
+    Lifecycle,
     Rank,
     Universe,
     World,
@@ -53,9 +54,6 @@ except ImportError:  # pysmpi was installed without a C compiler
         return function
 
     beginning = waiting
-
-Main = Callable[[Rank], Any]
-
 
 
 
@@ -154,17 +152,15 @@ class Simulation:
         # ends the job.
         self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
 
-    def add_world(
-        self, slots: Sequence[int], main: Main, equip: Callable[[Rank], object] | None = None
-    ) -> World:
-        """Start a world with a rank on each of `slots`; each calls `main(rank)`.
+    def add_world(self, slots: Sequence[int], lifecycle: Lifecycle) -> World:
+        """Start a world with a rank on each of `slots`; `lifecycle` gives each its program.
 
-        They begin when the engine continues. `equip(rank)` is called just before: a rank that has
-        not begun is little more than its kernel process.
+        They begin when the engine continues. A rank that has not begun is little more than its
+        kernel process.
         """
         universe = self.universe
         world = World(universe, len(universe.ranks), len(slots))
-        world.main, world.equip = main, equip
+        world.lifecycle = lifecycle
         for slot in slots:
             self._add_rank(world, slot)
         for process in universe.processes[world.first :]:
@@ -208,9 +204,7 @@ class Simulation:
         assert current is not None
         rank = self.universe.ranks[current.pid]
         process = rank.process
-        equip = rank.world.equip
-        if equip is not None:
-            equip(rank)
+        rank.world.lifecycle.equip(rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
         fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
         # A greenlet keeps the arguments of its function, so it has none.
@@ -244,35 +238,42 @@ class Simulation:
         return found
 
     def _live(self) -> None:
-        running: Any = getcurrent()
-        rank: Rank = running.rank
-        main = rank.world.main
-        assert main is not None
+        rank = current()
         self.door.enter()
         try:
             begin_fiber()
             rank.leave()
-            value = main(rank)
-            outcome = self.outcome(rank)
-            outcome.value = value
-            outcome.state = RankState.FINISHED
-        except AbortStop as abort:
-            outcome = self.outcome(rank)
-            outcome.state = RankState.STOPPED
-            outcome.status = abort.status
-        except GreenletExit:
-            self.outcome(rank).state = RankState.STOPPED
-        except SystemExit as leave:
-            outcome = self.outcome(rank)
-            outcome.state = RankState.FINISHED
-            outcome.status = exit_status(leave)
-            outcome.exit = leave.code, error_site(leave)
-            outcome.error = leave if isinstance(leave.code, str) else None
-        except BaseException as error:
-            outcome = self.outcome(rank)
-            if isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
-                outcome.state = RankState.STOPPED
+            # Each rank that waits has this frame: few variables, and no function in between.
+            try:
+                value = rank.world.lifecycle.begin(rank)()
+            except BaseException as error:
+                rank.world.lifecycle.end(rank, error)
                 raise
+            rank.world.lifecycle.end(rank, None)
+            self.outcome(rank).value = value
+            self.outcome(rank).state = RankState.FINISHED
+        except BaseException as error:
+            self._failed(rank, error)
+        finally:
+            self._leave(rank)
+
+    def _failed(self, rank: Rank, error: BaseException) -> None:
+        """An exception has ended the program of a rank."""
+        outcome = self.outcome(rank)
+        if isinstance(error, AbortStop):
+            outcome.state = RankState.STOPPED
+            outcome.status = error.status
+        elif isinstance(error, GreenletExit):
+            outcome.state = RankState.STOPPED
+        elif isinstance(error, SystemExit):
+            outcome.state = RankState.FINISHED
+            outcome.status = exit_status(error)
+            outcome.exit = error.code, error_site(error)
+            outcome.error = error if isinstance(error.code, str) else None
+        elif isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
+            outcome.state = RankState.STOPPED
+            raise error
+        else:
             if self.on_failure is not None:
                 self.on_failure(rank, error)
             outcome.state = RankState.FAILED
@@ -282,11 +283,12 @@ class Simulation:
                 self.survive(rank, "".join(traceback.format_exception_only(error)).strip())
             else:
                 self._fail(rank)
-        finally:
-            outcome = self.outcome(rank)
-            if outcome.state is RankState.FINISHED and not self.engine.stopped:
-                _compute_to_the_end(rank, outcome)
-            self._ended(rank, outcome)
+
+    def _leave(self, rank: Rank) -> None:
+        outcome = self.outcome(rank)
+        if outcome.state is RankState.FINISHED and not self.engine.stopped:
+            _compute_to_the_end(rank, outcome)
+        self._ended(rank, outcome)
 
     def _ended(self, rank: Rank, outcome: Outcome) -> None:
         """The program of a rank has ended."""

@@ -11,7 +11,7 @@ import gc
 import io
 from collections.abc import Iterator
 
-from pysmpi.descriptors import open_descriptors
+from pysmpi.descriptors import open_descriptors, opened_since
 from pysmpi.frames import instances
 
 _BUFFERED = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
@@ -27,15 +27,15 @@ def written_out(last: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        after = open_descriptors()
-        if before is None or after is None or after - before:
-            _flush(set() if before is None else set(before))
+        opened = opened_since(before)
+        if opened is None or opened:
+            _flush(opened)
             if not last:
                 gc.collect()
 
 
-def _flush(others: set[int]) -> None:
-    """Write the buffers of files whose descriptors are not among `others`.
+def _flush(opened: set[int] | None) -> None:
+    """Write the buffers of files with some descriptors, or of all files.
 
     In a cycle, a text file may be released after the binary file that it writes to.
     """
@@ -43,5 +43,5 @@ def _flush(others: set[int]) -> None:
         assert isinstance(thing, _BUFFERED)
         # Closed, detached, or its disk is full, which Python does not report here either.
         with contextlib.suppress(OSError, ValueError):
-            if thing.fileno() not in others:
+            if opened is None or thing.fileno() in opened:
                 thing.flush()

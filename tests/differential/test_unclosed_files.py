@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 import real_mpich
@@ -61,3 +62,19 @@ def test_when_run_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     pysmpi.run(str(PROGRAM), RANKS)
     check(tmp_path)
+
+
+def test_a_number_of_a_descriptor_may_be_given_again(tmp_path: Path) -> None:
+    spare = os.open(os.devnull, os.O_RDONLY)
+    path = tmp_path / "again.txt"
+
+    def program() -> None:
+        os.close(spare)
+        kept.append(open(path, "w"))
+        kept[0].write("again")
+
+    kept: list[TextIO] = []
+    pysmpi.run(program, 1)
+    with kept[0] as file:
+        assert file.fileno() == spare
+        assert path.read_text() == "again"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.matching import (
     ANY,
+    NO_INDEX,
     Mailbox,
     accepts,
     hopeless,
@@ -97,7 +98,7 @@ def test_receives_from_each_of_many_do_not_search_all_messages():
         box.match_send(ordered(Send(CONTEXT, order, 0, order % 3, 8), order))
     for source in range(number):
         assert box.match_receive(Receive(CONTEXT, source, 0, ANY, 8)).source == source
-    assert box.empty() and not box.lanes
+    assert box.empty() and box.index is NO_INDEX
 
 
 def ordered(request, order):

@@ -31,6 +31,22 @@ class Deadlock(AssertionError):
     """Ranks wait for ever."""
 
 
+class Calling:
+    """The lifecycle of ranks that call `main(rank)`."""
+
+    def __init__(self, main: Callable[[Rank], Any]) -> None:
+        self.main = main
+
+    def equip(self, rank: Rank) -> None:
+        """Ranks need nothing."""
+
+    def begin(self, rank: Rank) -> Callable[[], Any]:
+        return lambda: self.main(rank)
+
+    def end(self, rank: Rank, error: BaseException | None) -> None:
+        """Nothing is left to be done."""
+
+
 def simulate(
     size: int,
     main: Callable[[Rank], Any],
@@ -43,7 +59,7 @@ def simulate(
     simulation = Simulation(Wire(), slots)
     simulation.universe.selection = selection or Selection()
     envelopes.install(simulation.engine)
-    simulation.add_world(range(size), main)
+    simulation.add_world(range(size), Calling(main))
     simulation.run()
     for outcome in simulation.outcomes:
         if outcome.error is not None:

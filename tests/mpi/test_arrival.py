@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated import Calling
 
 from pysmpi.kernel.matching import ANY, Mailbox, accepts
 from pysmpi.kernel.plan import Plan, Transport
@@ -37,7 +38,7 @@ def run(size: int, main: Callable[[int], Any], by_arrival: bool = True) -> list[
     simulation.engine.by_arrival = by_arrival
     simulation.universe.settings.grow_injected_times = False
     envelopes.install(simulation.engine)
-    simulation.add_world(range(size), lambda rank: main(rank.index))
+    simulation.add_world(range(size), Calling(lambda rank: main(rank.index)))
     simulation.run()
     for outcome in simulation.outcomes:
         if outcome.error is not None:
@@ -150,7 +151,7 @@ def test_messages_of_one_source_do_not_overtake_each_other() -> None:
             comm.Recv(buf, 1 if i % 2 else MPI.ANY_SOURCE, i % 3 if i % 2 else MPI.ANY_TAG, status)
             found.append(int(buf[0]))
 
-    simulation.add_world(range(2), main)
+    simulation.add_world(range(2), Calling(main))
     simulation.run()
     assert [outcome.error for outcome in simulation.outcomes] == [None, None]
     assert found == list(range(20))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulated import Wire, simulate
+from simulated import Calling, Wire, simulate
 
 from pysmpi.collectives.selection import Selection
 from pysmpi.mpi import MPI
@@ -231,7 +231,7 @@ def test_the_search_for_a_deadlock_is_not_billed() -> None:
 
     host = Host("host", 0, (1e9,), 1)
     simulation = Simulation(Wire(), [Slot(host, 0)], search)
-    simulation.add_world([0], main)
+    simulation.add_world([0], Calling(main))
     simulation.run()
     assert simulation.outcomes[0].error is None
     assert simulation.outcomes[0].value == pytest.approx(2 * BLOCK, abs=1e-6)
@@ -249,7 +249,7 @@ def on_one_core(main: Callable[[Rank, Clock], Any]) -> Simulation:
     slot = Slot(Host("host", 0, (1e9,), 1), 0)
     simulation = Simulation(Wire(), [slot, slot])
     simulation.universe.selection = Selection()
-    simulation.add_world([0, 1], run)
+    simulation.add_world([0, 1], Calling(run))
     simulation.run()
     assert [outcome.error for outcome in simulation.outcomes] == [None, None]
     return simulation

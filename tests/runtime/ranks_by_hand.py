@@ -130,6 +130,12 @@ def run(
 def _live(interpreter: Interpreter, member: HandRank) -> None:
     _door.enter()
     try:
-        member.result = interpreter.live(member.program)
+        try:
+            result = interpreter.begin()()
+        except BaseException as error:
+            interpreter.end(member.program, error)
+            raise
+        interpreter.end(member.program, None)
+        member.result = result
     except BaseException as error:
         member.error = error

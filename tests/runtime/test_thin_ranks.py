@@ -67,7 +67,7 @@ def peak(ranks, code, directory):
 
 def test_memory_grows_in_proportion_to_the_ranks(tmp_path):
     few, some, many = (peak(ranks, RING, tmp_path) for ranks in (100, 2000, 4000))
-    assert (many - few) / 3900 < 21_000
+    assert (many - few) / 3900 < (21_000 if interpreted() else 16_000)
     assert (many - some) / 2000 < 1.5 * (some - few) / 1900 + 2000
 
 
@@ -141,8 +141,8 @@ sys.setprofile(deeper)
 
 
 @pytest.mark.skipif(interpreted(), reason="only compiled calls take no frames of the interpreter")
-def test_the_frames_of_a_rank_fit_into_a_page(tmp_path):
-    """Python keeps them in a chunk of its own for each greenlet, page by page."""
+def test_a_rank_has_few_frames(tmp_path):
+    """At any time in its calls; a rank that waits has less."""
     (tmp_path / "prog.py").write_text(
         DEPTH + RING + "sys.setprofile(None)\nif rank == size - 1: print(most)\n"
     )
@@ -150,7 +150,7 @@ def test_the_frames_of_a_rank_fit_into_a_page(tmp_path):
     done = subprocess.run([*command, "prog.py"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     header = 24  # bytes of a chunk
-    assert 1000 < int(done.stdout) <= 4096 - header
+    assert 1000 < int(done.stdout) <= 3072 - header
 
 
 class Thing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import types
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,23 @@ from pysmpi.runtime.simulation import RankState, Simulation
 from pysmpi.runtime.threads import locks
 
 
+class InterpretedRanks:
+    """The lifecycle of ranks that run the program of an interpreter."""
+
+    def __init__(self, interpreter: Interpreter, size: int) -> None:
+        self.interpreter = interpreter
+        self.size = size
+
+    def equip(self, rank: Rank) -> None:
+        rank.program = RankEnvironment(rank.pid, Invocation(self.size))
+
+    def begin(self, rank: Rank) -> Callable[[], object]:
+        return self.interpreter.begin()
+
+    def end(self, rank: Rank, error: BaseException | None) -> None:
+        self.interpreter.end(rank.program, error)
+
+
 def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]:
     """Run `main` in ranks of the real engine; return their results."""
     host = Host("here", 0, (1e9,), 64)
@@ -31,12 +49,7 @@ def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]
 
         simulation.door.exchange = interpreter.exchange
 
-        def live(rank: Rank) -> Any:
-            return interpreter.live(rank.program)
-
-        simulation.add_world(range(size), live)
-        for rank in simulation.universe.ranks:
-            rank.program = RankEnvironment(rank.pid, Invocation(size))
+        simulation.add_world(range(size), InterpretedRanks(interpreter, size))
         simulation.run()
     for outcome in simulation.outcomes:
         if outcome.error is not None:

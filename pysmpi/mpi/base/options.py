@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pysmpi.mpi.base.constants import (
     THREAD_FUNNELED,
@@ -12,7 +12,7 @@ from pysmpi.mpi.base.constants import (
     THREAD_SERIALIZED,
     THREAD_SINGLE,
 )
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 
 
@@ -105,41 +105,41 @@ def _choice(name: str, value: object, choices: Mapping[str, object], default: st
     return choices[value]
 
 
-class Environment:
+class Environment(NamedTuple):
     """Whether and how MPI is initialized in a rank.
 
     A rank starts with MPI initialized, as after the import of `mpi4py.MPI`; `start` represents that
-    import.
+    import. Ranks with equal environments share one object.
     """
 
-    __slots__ = (
-        "options",
-        "initialized",
-        "finalized",
-        "thread_level",
-        "main_thread",
-        "abort_status",
-        "sessions",
-    )
-
-    def __init__(self, options: RcOptions | None = None) -> None:
-        self.options = RcOptions() if options is None else options
-        self.initialized = True
-        self.finalized = False
-        self.thread_level: int = THREAD_MULTIPLE
-        self.main_thread: int | None = None
-        self.abort_status = 0
-        self.sessions = False  # whether the rank has used sessions, which do not end with MPI
+    options: RcOptions
+    initialized: bool = True
+    finalized: bool = False
+    thread_level: int = THREAD_MULTIPLE
+    init_thread: int | None = None  # that has initialized MPI; None for the main thread of the rank
+    abort_status: int = 0
+    sessions: bool = False  # whether the rank has used sessions, which do not end with MPI
 
 
-ENVIRONMENT: StateSlot[Rank, Environment] = StateSlot(Rank, Environment, kept=True)
+ENVIRONMENT: StateSlot[Rank, Environment] = StateSlot(Rank, kept=True)
+_SHARED: StateSlot[Universe, dict[Environment, Environment]] = StateSlot(Universe, dict)
 
 
 def of_rank() -> Environment:
     """The environment of the calling rank."""
     rank = current()
-    environment = ENVIRONMENT.peek(rank)
-    if environment is None:
-        environment = ENVIRONMENT.of(rank)
-        environment.main_thread = rank.thread()
-    return environment
+    return ENVIRONMENT.peek(rank) or put(Environment(RcOptions(), init_thread=thread_of(rank)))
+
+
+def put(environment: Environment) -> Environment:
+    """Make it the environment of the calling rank, or an equal one; return that."""
+    rank = current()
+    shared = _SHARED.of(rank.universe).setdefault(environment, environment)
+    ENVIRONMENT.put_common(rank, shared)
+    return shared
+
+
+def thread_of(rank: Rank) -> int | None:
+    """The running thread of a rank, None for its main thread."""
+    thread = rank.thread()
+    return None if thread == id(rank.fiber) else thread

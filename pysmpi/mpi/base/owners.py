@@ -5,9 +5,11 @@ This module is compiled.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
+
+NO_STATE: Final[tuple[object, ...]] = ()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -16,4 +18,6 @@ class Owner:
 
     __slots__ = ("state",)
 
-    state: list[Any]  # by the index of the slot; None if not made yet
+    # By the index of the slot; None if not made yet. A tuple, with one value at its end,
+    # may be that of several owners.
+    state: Any

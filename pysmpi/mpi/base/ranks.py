@@ -22,7 +22,7 @@ from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import KernelRequest
-from pysmpi.mpi.base.owners import Owner
+from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import forget
@@ -41,7 +41,7 @@ class Universe(Owner):
         self.communicators: WeakValueDictionary[int, Any] = WeakValueDictionary()
         # Those of contexts that only one operation or one purpose has.
         self.purposes: WeakValueDictionary[int, Any] = WeakValueDictionary()
-        self.state = []
+        self.state = NO_STATE
         self.watchers: tuple[Watcher, ...] | None = None  # of ranks that begin
         self.selection: Any = None  # of collective algorithms
         self.settings = CallSettings()
@@ -89,14 +89,33 @@ class Universe(Owner):
 class World(Owner):
     """The ranks that were started together: their `COMM_WORLD`."""
 
+    lifecycle: Lifecycle  # of its ranks, if a simulation runs them
+
     def __init__(self, universe: Universe, first: int, size: int) -> None:
         self.universe = universe
         self.first = first  # pid of rank 0; the others follow
         self.size = size
         self.communicator: Any = None  # of COMM_WORLD, after its first use
-        self.state = []
-        self.main: Callable[[Rank], Any] | None = None  # the program of each of its ranks
-        self.equip: Callable[[Rank], object] | None = None  # called just before a rank begins
+        self.state = NO_STATE
+
+
+class Lifecycle(Protocol):
+    """What the ranks of a world do before and after their program.
+
+    Its methods have returned when the program runs, so a rank that waits has few frames.
+    """
+
+    def equip(self, rank: Rank) -> None:
+        """Give a rank what belongs to it, just before it begins."""
+
+    def begin(self, rank: Rank) -> Callable[[], object]:
+        """The program of a rank, which it calls next; called in the rank."""
+
+    def end(self, rank: Rank, error: BaseException | None) -> None:
+        """The program has returned, or `error` has ended it or `begin`; called in the rank.
+
+        An exception takes the place of `error`.
+        """
 
 
 class Stop(GreenletExit, KeyboardInterrupt):
@@ -147,7 +166,7 @@ class Rank(Owner):
         self.universe = world.universe
         self.engine = world.universe.engine
         self.process = process
-        self.state = []
+        self.state = NO_STATE
         self.timer: Any = None  # native timing of compute: `stop() -> seconds`, `start()`
         self.host: Any = None  # the platform's host that it runs on
         self.core_number = 0  # of its processor core on the host
@@ -156,7 +175,8 @@ class Rank(Owner):
         self.self_communicator: Any = None  # of COMM_SELF, after its first use
         self.polls = 0  # number of failed tests in a row
         self.in_call = True  # whether its timer stands; it runs while the program does
-        # The MPI call of its running thread: a `MpiCall`, or data from which `call` makes one.
+        # The MPI call of its running thread: a `MpiCall`, or the procedure and the arguments, from
+        # which `call` makes one.
         self.record: Any = None
         # Notified of the begin and the end of each call that takes part in the simulation.
         self.watchers: tuple[Watcher, ...] | None = world.universe.watchers
@@ -180,7 +200,7 @@ class Rank(Owner):
         """The call of MPI that the rank is in, or its running thread."""
         record = self.record
         if record.__class__ is tuple:
-            record = self.record = MpiCall(record[0], self, record[1])
+            record = self.record = MpiCall(record[0], self, record[1:])
         return record  # type: ignore[no-any-return]
 
     def watch(self, watcher: Watcher) -> None:

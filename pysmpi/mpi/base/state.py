@@ -34,13 +34,14 @@ class StateSlot(Generic[O, T]):
     that is `kept` remains when the owner forgets its state at its end.
     """
 
-    __slots__ = ("_index", "_make")
+    __slots__ = ("_common", "_index", "_make")
 
     def __init__(
         self, owner: type[O], make: Callable[[], T] | None = None, *, kept: bool = False
     ) -> None:
         self._index = _DECLARED[owner]
         self._make = make
+        self._common: tuple[object, ...] = ()  # the state of owners that have no other
         _DECLARED[owner] += 1
         if kept:
             _KEPT.setdefault(owner, set()).add(self._index)
@@ -66,22 +67,42 @@ class StateSlot(Generic[O, T]):
         """Make `value` the state of an owner."""
         state = owner.state
         missing = self._index + 1 - len(state)
-        if missing > 0:
+        if missing > 0 or state.__class__ is tuple:
             # A new list: one that grows has room for more.
-            state = owner.state = state + [None] * missing
+            state = owner.state = [*state, *[None] * missing]
         state[self._index] = value
+
+    def put_common(self, owner: O, value: T) -> None:
+        """Make `value`, which other owners have too, the state of an owner.
+
+        It takes no memory as long as the owner has no other state.
+        """
+        index = self._index
+        common = self._common
+        if owner.state.__class__ is list or len(owner.state) not in (0, index + 1):
+            self.put(owner, value)
+        elif len(common) > 0 and common[index] is value:
+            owner.state = common
+        else:
+            self._common = owner.state = (*[None] * index, value)
 
     def clear(self, owner: O) -> None:
         """Let an owner have no state again."""
-        if self._index < len(owner.state):
-            owner.state[self._index] = None
+        state = owner.state
+        if self._index < len(state):
+            if state.__class__ is tuple:
+                state = owner.state = list(state)
+            state[self._index] = None
 
 
 def forget(owner: O, kind: type[O]) -> None:
     """Release the state of an owner, except kept state."""
     kept = _KEPT.get(kind, ())
     state = owner.state
+    if state.__class__ is tuple and len(state) - 1 in kept:
+        return
     owner.state = [state[i] if i in kept else None for i in range(max(kept, default=-1) + 1)
                    if i < len(state)]  # fmt: skip
     # Here, not by the assignment: finalizers of the program may use the owner.
-    state.clear()
+    if state.__class__ is list:
+        state.clear()

@@ -71,6 +71,26 @@ class MessageRegion:
             return self.data.tobytes()
         return memoryview(self.pack())
 
+    def owner(self) -> object:
+        """The object whose whole memory the message is, for `whole`; None if it is not that of one.
+
+        A rank that waits with an object takes 400 bytes less than with a message.
+        """
+        if self.data is None:
+            return None
+        owner: object = self.data.obj
+        try:
+            return owner if len(_memoryview(owner).cast("B")) == self.nbytes else None
+        except (TypeError, ValueError, BufferError):
+            return None
+
+
+def whole(owner: object) -> MessageRegion:
+    """The bytes of an object as a message, which has no datatype."""
+    data = _memoryview(owner).cast("B")
+    nbytes = len(data)
+    return MessageRegion(None, nbytes, nbytes, data)
+
 
 def copy_message(source: MessageRegion, target: MessageRegion) -> int:
     """Copy the data of one message to another, once, through both layouts.

@@ -14,6 +14,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.order import Order
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.buffers.contiguous import whole
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.collective.contribution import Contribution
@@ -28,6 +29,8 @@ from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
 CHUNK = 1 << 24
 # Bytes of a contribution of which a copy takes less memory than a view.
 FEW = 128
+# Ranks from which on memory matters more than the time to make a view again.
+MANY = 4096
 
 
 class Combining(Contribution):
@@ -53,7 +56,8 @@ class Reduction(Combining):
     """Reduce, Allreduce and the forms of Reduce_scatter.
 
     `message` is the rank's contribution, or None: `count` elements of the datatype `record`.
-    `target` receives the bytes from `start` to `stop` of the result, or is None.
+    `target` receives the bytes from `start` to `stop` of the result, or is None. It is a message,
+    or while a rank of many waits, the object whose memory that is.
     """
 
     __slots__ = ("count", "message", "record", "start", "stop", "target")
@@ -65,7 +69,7 @@ class Reduction(Combining):
         call: Call,
         operator: Operator,
         message: object,
-        target: MessageRegion | None,
+        target: object,
         count: int,
         record: Type,
         stop: int,
@@ -88,12 +92,18 @@ class Reduction(Combining):
         return self._as_before(made)
 
     def settle(self) -> None:
-        """Copy a few bytes, which takes less memory than a view of them."""
+        """Copy a few bytes, and do without views: both take less memory."""
         message = self.message
         if message.__class__ is MessageRegion and not PAYLOAD.active:
             region: MessageRegion = message
             if region.nbytes <= FEW:
                 self.message = region.snapshot()
+                many = len(self.communicator.universe.ranks) >= MANY
+                target = self.target
+                if many and isinstance(target, MessageRegion):
+                    owner = target.owner()
+                    if owner is not None:
+                        self.target = owner
 
     def combined(self, shared: CollectiveState) -> tuple[int, Any]:
         """The combined contributions of one group, after an error class.
@@ -121,7 +131,8 @@ class Reduction(Combining):
 
     def collect(self) -> None:
         """Copy the result, or a part of it."""
-        target = self.target
+        place = self.target
+        target = place if place is None or isinstance(place, MessageRegion) else whole(place)
         if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
             return
         other = self.other

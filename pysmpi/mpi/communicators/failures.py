@@ -199,13 +199,13 @@ def _end_receives(box: Mailbox, ranks: set[int], now: float) -> None:
             receive.truncated = True
             receive.complete(now)
     kept = []
-    for probe in box.probes:
+    for probe in box.index.probes:
         if probe.source in ranks or probe.source == ANY:
             probe.truncated = True
             probe.complete(now)
         else:
             kept.append(probe)
-    box.probes = kept
+    box.index.probes = kept
 
 
 def acknowledge(rank: Rank, communicator: Communicator, number: int | None) -> int:
@@ -253,7 +253,7 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
             box.cancel(receive)
             receive.truncated = True
             receive.complete(now)
-        probes, box.probes = box.probes, []
+        probes, box.index.probes = box.index.probes, []
         for probe in probes:
             probe.complete(now)
     if sender is not None:

@@ -21,7 +21,7 @@ from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.owners import Owner
+from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
@@ -93,7 +93,7 @@ class Communicator(Owner):
         self.collective_states: dict[tuple[int, str], CollectiveState] = {}
         self.calls: list[int] = [0] * self.size  # collective calls begun, by rank
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
-        self.state = []
+        self.state = NO_STATE
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
         self.leaders: Context | None = None  # for leaders of groups to exchange their groups
         self.revoked: Any = NOBODY  # pids of the members that know of its revocation

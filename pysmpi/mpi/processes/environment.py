@@ -13,7 +13,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
-from pysmpi.mpi.base.options import ENVIRONMENT, Environment, RcOptions, of_rank
+from pysmpi.mpi.base.options import Environment, RcOptions, of_rank, put, thread_of
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, COMM_WORLD
@@ -71,14 +71,12 @@ def start(
     """
     if options is None:
         options = RcOptions(rc, environ)
-    environment = Environment(options)
-    environment.initialized = False
-    ENVIRONMENT.put(current(), environment)
     if options.initialize:
-        _initialize(environment, options.thread_level if options.threads else THREAD_SINGLE)
-    else:
-        errhandlers.begin(errhandlers.ARE_FATAL, True)
-    return environment
+        level = options.thread_level if options.threads else THREAD_SINGLE
+        thread = thread_of(current())
+        return _initialize(Environment(options, thread_level=level, init_thread=thread))
+    errhandlers.begin(errhandlers.ARE_FATAL, True)
+    return put(Environment(options, initialized=False))
 
 
 def finish() -> int:
@@ -93,10 +91,8 @@ def finish() -> int:
     return environment.abort_status
 
 
-def _initialize(environment: Environment, thread_level: int) -> None:
-    environment.initialized = True
-    environment.thread_level = thread_level
-    environment.main_thread = current().thread()
+def _initialize(environment: Environment) -> Environment:
+    environment = put(environment)
     # mpi4py sets this handler on every communicator, window, file and session that it returns.
     action = _ACTIONS[environment.options.errors]
     errhandlers.begin(action or errhandlers.ARE_FATAL, action is not None)
@@ -104,6 +100,7 @@ def _initialize(environment: Environment, thread_level: int) -> None:
     seconds = rank.universe.settings.init
     if seconds > 0.0:
         rank.sleep(seconds)
+    return environment
 
 
 def _require_active(call: str) -> Environment:
@@ -132,7 +129,8 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
         fail(ERR_OTHER, "MPI is initialized already")
     if not THREAD_SINGLE <= level <= THREAD_MULTIPLE:
         fail(ERR_ARG, f"required is {level}, expecting one of THREAD_SINGLE to THREAD_MULTIPLE")
-    _initialize(environment, level)
+    thread = thread_of(current())
+    _initialize(environment._replace(initialized=True, thread_level=level, init_thread=thread))
     return level
 
 
@@ -172,7 +170,7 @@ def Finalize() -> None:
 
 
 def _finalize() -> None:
-    environment = _require_active("Finalize")
+    _require_active("Finalize")
     fallback = errhandlers.known().fallback
     rank = current()
     if rank.universe.settings.barrier_finalization:
@@ -183,7 +181,7 @@ def _finalize() -> None:
     attributes.deleted(COMM_SELF)
     for function in reversed(at_finalize):
         function(rank)
-    environment.finalized = True
+    put(of_rank()._replace(finalized=True))
     if fallback is not None:
         errhandlers.forget(fallback)
         errhandlers.of_rank().fallback = None
@@ -198,7 +196,7 @@ def Query_thread() -> int:
 @mpi.local("11.2.1")
 def Is_thread_main() -> bool:
     """Indicate whether this thread called `Init` or `Init_thread`."""
-    return _require_active("Is_thread_main").main_thread == current().thread()
+    return _require_active("Is_thread_main").init_thread == thread_of(current())
 
 
 @mpi.local("11.2.3")
@@ -317,4 +315,4 @@ def Pcontrol(level: int) -> None:
 
 def _set_abort_status(status: int) -> None:
     """Helper for ``python -m mpi4py.run ...``."""
-    of_rank().abort_status = cint(status)
+    put(of_rank()._replace(abort_status=cint(status)))

@@ -63,7 +63,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         if errhandler is not None and not isinstance(errhandler, Errhandler):
             raise wrong_type("errhandler", Errhandler, errhandler)
         session = cls._of(SessionImpl(hints))
-        options.of_rank().sessions = True
+        options.put(options.of_rank()._replace(sessions=True))
         if errhandler is not None:
             session.Set_errhandler(errhandler)
         return session

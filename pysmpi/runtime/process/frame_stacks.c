@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #define FULL ((size_t)16 << 10) /* bytes of a stack of the interpreter */
-#define LEAST 2624 /* bytes of a stack: most waits of most programs need no more */
+#define LEAST 2048 /* bytes of a stack: most waits of most programs need no more */
 #define MARGIN 256 /* bytes that a stack has beyond its first wait */
 #define LINE 64
 #define PAGE 4096

@@ -32,6 +32,10 @@ class Invocation(NamedTuple):
 _ALONE = Invocation()
 
 
+class _Names:
+    """The dictionaries of its instances have one table of names: each takes less memory."""
+
+
 class RankEnvironment:
     """The private environment of one rank; `Rank.program` holds them.
 
@@ -76,6 +80,7 @@ class RankEnvironment:
         self.host = host
         self.invocation = invocation
         self.state = State(self)  # exchanged when it continues
+        self.state.modules = vars(_Names())  # most ranks have modules of the same names
         self.environ: dict[Any, Any] | None = None
         self.random: object = None
         self.numpy_random: object = None
