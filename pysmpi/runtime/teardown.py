@@ -21,6 +21,11 @@ _KEPT = (
     str, bytes, int, float, complex, type(None),
 )  # fmt: skip
 
+# Classes of most objects in modules, which have neither finalizers nor contents that matter.
+_PLAIN = frozenset(
+    {ModuleType, FunctionType, BuiltinFunctionType, str, bytes, int, bool, float, type(None)}
+)
+
 Spaces = list[dict[str, object]]
 
 _SHORT = 100  # objects in a container that is searched; more would be slow in a large program
@@ -40,22 +45,27 @@ def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
         _finalize(spaces)
     for space in spaces:
         # A program may bind a standard stream, which others use: nothing is closed that is in use.
-        for name in [name for name, value in list(space.items()) if _is_file(value)]:
-            del space[name]
+        for name, value in _unusual(space):
+            if _is_file(value):
+                del space[name]
 
 
 def _finalizes(spaces: Spaces) -> bool:
     """Whether a module has a class with a `__del__`, or an open generator."""
-    return any(
-        hasattr(value, "__del__") if isinstance(value, type) else _is_open(value)
-        for space in spaces
-        for value in list(space.values())  # a look at a lazy class may import something
-    ) or any(
-        _holds_open(value)
-        for space in spaces
-        if space.get("__name__") == "__main__"
-        for value in list(space.values())  # a look at a lazy class may import something
-    )
+    for space in spaces:
+        main = space.get("__name__") == "__main__"
+        for _, value in _unusual(space):  # a look at a lazy class may import something
+            if isinstance(value, type):
+                if hasattr(value, "__del__"):
+                    return True
+            elif _is_open(value) or (main and _holds_open(value)):
+                return True
+    return False
+
+
+def _unusual(space: dict[str, object]) -> list[tuple[str, object]]:
+    """The names of a module whose objects may matter at its end, and these objects."""
+    return [item for item in space.items() if type(item[1]) not in _PLAIN]
 
 
 def _finalize(spaces: Spaces) -> None:

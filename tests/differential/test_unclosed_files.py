@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TextIO
 
+import numpy
 import pytest
 import real_mpich
 
@@ -62,6 +63,8 @@ def test_when_run_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     pysmpi.run(str(PROGRAM), RANKS)
     check(tmp_path)
+    for file in vars(numpy).pop("kept"):
+        file.close()
 
 
 def test_a_number_of_a_descriptor_may_be_given_again(tmp_path: Path) -> None:

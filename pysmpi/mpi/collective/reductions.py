@@ -57,7 +57,7 @@ class Reduction(Combining):
 
     `message` is the rank's contribution, or None: `count` elements of the datatype `record`.
     `target` receives the bytes from `start` to `stop` of the result, or is None. It is a message,
-    or while a rank of many waits, the object whose memory that is.
+    or while a rank of many waits, the array whose memory that is.
     """
 
     __slots__ = ("count", "message", "record", "start", "stop", "target")
