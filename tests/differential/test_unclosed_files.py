@@ -81,3 +81,29 @@ def test_a_number_of_a_descriptor_may_be_given_again(tmp_path: Path) -> None:
     with kept[0] as file:
         assert file.fileno() == spare
         assert path.read_text() == "again"
+
+
+READ = """
+import time
+from mpi4py import MPI
+
+def name():
+    return "early.txt"
+
+if MPI.COMM_WORLD.rank == 0:
+    file = open(name(), "w")
+    file.write("early")
+else:
+    time.sleep(1)  # rank 0 has ended
+    with open(name()) as file:
+        assert file.read() == "early"
+"""
+
+
+def test_a_file_of_a_module_is_closed_when_its_rank_ends(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(READ)
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-n", "2", "--compute", "none", "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
