@@ -316,3 +316,20 @@ def test_classes_of_the_caller_keep_their_finalizers_after_an_abort(tmp_path):
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.stdout.split() == ["3", "gone", "3", "gone"], done.stderr
+
+
+def test_so_do_objects_of_classes_of_a_module_of_the_program(tmp_path: Path):
+    (tmp_path / "things.py").write_text(
+        "from mpi4py import MPI\n"
+        "class Counted:\n"
+        "    def __del__(self):\n"
+        "        print(MPI.COMM_WORLD.allreduce(1), MPI.Is_finalized())\n"
+    )
+    (tmp_path / "program.py").write_text(
+        "import things\nfrom things import Counted\nkept = {'one': things.Counted()}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", "program.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("2 False\n" * 2, "")
