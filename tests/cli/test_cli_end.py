@@ -48,6 +48,17 @@ def test_python_ends_a_process_that_someone_observes(released, python: list[str]
     assert released(python, "print('hi')") == (0, True)
 
 
+def test_python_ends_a_process_with_threads(released, tmp_path: Path) -> None:
+    starter = tmp_path / "starter.py"
+    starter.write_text(
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+        "from pysmpi.__main__ import main\n"
+        "main()\n"
+    )
+    assert released([str(starter)], "print('hi')") == (0, True)
+
+
 def test_python_ends_a_process_with_open_files(released, tmp_path: Path) -> None:
     assert released(MODULE, KEPT) == (0, True)
     assert (tmp_path / "kept.txt").read_text() == "all"
