@@ -41,25 +41,27 @@ def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
     still alive after that, cycles are collected.
     """
     spaces = [vars(module) for module in modules if module is not None]
-    if search or _finalizes(spaces):
+    unusual = list(map(_unusual, spaces))
+    if search or any(map(_finalizes, spaces, unusual)):
+        unusual.clear()  # or the objects would live on
         _finalize(spaces)
-    for space in spaces:
+        unusual = list(map(_unusual, spaces))
+    for space, items in zip(spaces, unusual):
         # A program may bind a standard stream, which others use: nothing is closed that is in use.
-        for name, value in _unusual(space):
+        for name, value in items:
             if _is_file(value):
-                del space[name]
+                space.pop(name, None)  # a module may have two names
 
 
-def _finalizes(spaces: Spaces) -> bool:
+def _finalizes(space: dict[str, object], unusual: list[tuple[str, object]]) -> bool:
     """Whether a module has a class with a `__del__`, or an open generator."""
-    for space in spaces:
-        main = space.get("__name__") == "__main__"
-        for _, value in _unusual(space):  # a look at a lazy class may import something
-            if isinstance(value, type):
-                if hasattr(value, "__del__"):
-                    return True
-            elif _is_open(value) or (main and _holds_open(value)):
+    main = space.get("__name__") == "__main__"
+    for _, value in unusual:  # a look at a lazy class may import something
+        if isinstance(value, type):
+            if hasattr(value, "__del__"):
                 return True
+        elif _is_open(value) or (main and _holds_open(value)):
+            return True
     return False
 
 

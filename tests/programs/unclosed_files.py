@@ -3,12 +3,14 @@
 import gc
 import gzip
 import logging.handlers
+import sys
 import zipfile
 
 import numpy
 from mpi4py import MPI
 
 rank = MPI.COMM_WORLD.rank
+sys.modules["another_name"] = sys.modules["__main__"]
 
 
 class Holder:
