@@ -76,7 +76,7 @@ NO_LANES: Final[dict[int, Lane]] = {}
 
 
 class Index:
-    """What a mailbox with many requests, or with a rarer use, has in addition."""
+    """The chains, lanes and probes of a mailbox that has many requests or a rarer use."""
 
     def __init__(self) -> None:
         # First of a chain of requests (through `next`) with the same source and tag; those of

@@ -100,7 +100,7 @@ class World(Owner):
 
 
 class Lifecycle(Protocol):
-    """What the ranks of a world do before and after their program.
+    """The steps of the ranks of a world before and after their program.
 
     Its methods have returned when the program runs, so a rank that waits has few frames.
     """

@@ -198,14 +198,11 @@ def _end_receives(box: Mailbox, ranks: set[int], now: float) -> None:
             box.cancel(receive)
             receive.truncated = True
             receive.complete(now)
-    kept = []
-    for probe in box.index.probes:
+    for probe in list(box.index.probes):
         if probe.source in ranks or probe.source == ANY:
+            box.unwatch(probe)
             probe.truncated = True
             probe.complete(now)
-        else:
-            kept.append(probe)
-    box.index.probes = kept
 
 
 def acknowledge(rank: Rank, communicator: Communicator, number: int | None) -> int:
@@ -253,8 +250,8 @@ def withdraw(context: Context, receiver: int | None, sender: int | None, now: fl
             box.cancel(receive)
             receive.truncated = True
             receive.complete(now)
-        probes, box.index.probes = box.index.probes, []
-        for probe in probes:
+        for probe in list(box.index.probes):
+            box.unwatch(probe)
             probe.complete(now)
     if sender is not None:
         for box in mailboxes_of(context).values():

@@ -1,9 +1,9 @@
 /* Stacks for the Python frames of ranks, as large as they need.
 
    The interpreter gives each greenlet 16 KiB for frames, in pages of its own. A rank that waits has
-   2 KiB of frames, but keeps every page that it has touched, for example while it imported modules.
-   Here ranks get their 16 KiB in one piece of memory, one after another. At the first wait of a
-   rank most of the rest of its stack is given to the next one. If it needs more later, the
+   1 to 2 KiB of frames, but keeps every page that it has touched, for example while it imported
+   modules. Here ranks get their 16 KiB in one piece of memory, one after another. At the first wait
+   of a rank most of the rest of its stack is given to the next one. If it needs more later, the
    interpreter adds 16 KiB and takes them back when the frames have ended; some of these stacks are
    kept, because to map and unmap memory takes longer than most functions.
 
