@@ -10,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated import simulate
 
+from pysmpi.kernel.matching import ANY, Mailbox
+from pysmpi.kernel.requests import Context, Receive
 from pysmpi.mpi import MPI
+from pysmpi.mpi.communicators import failures
 
 
 def error_of(call: Callable[[], Any]) -> int:
@@ -207,3 +210,20 @@ def test_revoke_ends_a_persistent_collective() -> None:
         return caught.value.Get_error_class()
 
     assert set(simulate(3, main)) == {MPI.ERR_REVOKED}
+
+
+@pytest.mark.parametrize("revoked", [True, False])
+def test_the_mailbox_forgets_the_probes_that_have_ended(revoked: bool) -> None:
+    context = Context(1, [])
+    box = Mailbox()
+    context.mailboxes = [box]
+    probes = [Receive(context, source, 0, ANY, 8) for source in (3, ANY, 2)]
+    for probe in probes:
+        box.watch(probe)
+    if revoked:
+        failures.withdraw(context, 0, None, 1.0)
+        assert [probe.done for probe in probes] == [True] * 3
+    else:
+        failures._end_receives(box, {3}, 1.0)
+        assert [probe.done for probe in probes] == [True, True, False]
+    assert box.index.probes == [probe for probe in probes if not probe.done]
