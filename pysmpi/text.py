@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -33,8 +32,15 @@ def count(number: int, noun: str) -> str:
 
 def closest(name: str, known: Iterable[str]) -> str:
     """The one of `known` that is most similar to `name`, or an empty text."""
-    found = get_close_matches(name, list(known), 1)
+    found = similar(name, known, 1)
     return found[0] if found else ""
+
+
+def similar(name: str, known: Iterable[str], most: int) -> list[str]:
+    """Those of `known` that are similar to `name`, at most `most`; the most similar is first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name, list(known), most)
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = "{}") -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from pysmpi.mpi.base.docstrings import publish
-
-from .calls import own
+from pysmpi.mpi.base.procedures import PUBLIC_CLASSES
 
 CHAPTERS = (
     "base.constants",
@@ -50,4 +49,5 @@ def assemble(namespace: dict[str, object]) -> None:
         for name in module.__all__:
             member = namespace[name] = getattr(module, name)
             publish(name, member)
-    own(namespace)
+    classes = (member for member in namespace.values() if isinstance(member, type))
+    PUBLIC_CLASSES[:] = dict.fromkeys(classes)

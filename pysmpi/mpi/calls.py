@@ -20,7 +20,7 @@ the clock continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
@@ -54,7 +54,6 @@ __all__ = [
     "mpi",
     "observe",
     "observe_no_more",
-    "own",
     "procedure_of",
 ]
 
@@ -243,6 +242,7 @@ def _boundary(function: Any, procedure: Procedure) -> object:
     made.__doc__ = function.__doc__
     made.__module__ = function.__module__
     made.__qualname__ = function.__qualname__
+    procedure.boundary = made
     _by_boundary[made] = procedure
     return made
 
@@ -315,13 +315,3 @@ class mpi:
     def process(section: str = "", **roles: Role) -> Callable[[F], F]:
         """A call of chapter 11."""
         return mpi._declared(CallKind.PROCESS, section, roles)
-
-
-def own(namespace: Mapping[str, object]) -> None:
-    """Note the public classes of each procedure, once `MPI` is complete."""
-    for cls in list(namespace.values()):
-        if isinstance(cls, type):
-            for name in dir(cls):
-                procedure = procedure_of(getattr(cls, name, None))
-                if procedure is not None:
-                    procedure.belongs_to(cls)

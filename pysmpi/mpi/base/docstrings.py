@@ -30,11 +30,15 @@ _DEFAULTS = {
 }
 
 
+_described: set[type] = set()
+
+
 def publish(name: str, obj: object) -> None:
     """Make an object of a chapter a member of mpi4py.MPI under this name."""
     if isinstance(obj, type):
         for cls in obj.__mro__:
-            if cls is obj or cls.__module__.startswith("pysmpi."):
+            if cls not in _described and (cls is obj or cls.__module__.startswith("pysmpi.")):
+                _described.add(cls)
                 _describe_class(cls)
         obj.__module__ = PUBLIC
     elif isinstance(obj, FunctionType):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from functools import cache
+from functools import cached_property
 from typing import Any, Final
 
 VARARGS: Final = 0x04  # flags of code
@@ -78,24 +78,19 @@ _FAMILIES: Final = {
 }
 
 
-@cache
-def _role_of(owner: type) -> Role | None:
-    """The role of `self` in the methods of a public class."""
-    role = None
-    for base in owner.__mro__:
-        role = _FAMILIES.get(base.__name__, role)
-    return role
+# The classes of `mpi4py.MPI`, once it is complete.
+PUBLIC_CLASSES: Final[list[type]] = []
 
 
 class Procedure:
     """A function or method of `mpi4py.MPI`.
 
     `name` is the name without its class. `section` is the section of MPI 4.1 that describes it.
-    `function` is the function inside the boundary. `parameters` are the names of its parameters,
-    including `self` or `cls` of a method.
+    `function` is the function inside the boundary, and `boundary` is the public one. `parameters`
+    are the names of its parameters, including `self` or `cls` of a method.
     """
 
-    __slots__ = ("name", "section", "kind", "function", "parameters", "roles", "owners")
+    boundary: object
 
     def __init__(
         self, function: Any, kind: CallKind, section: str, roles: dict[str, Role] | None
@@ -108,24 +103,31 @@ class Procedure:
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & VARARGS) + bool(code.co_flags & VARKEYWORDS)
         self.parameters: tuple[str, ...] = code.co_varnames[:count]
-        self.roles: dict[str, Role] = {
-            name: _ROLES.get(name, Role.OTHER) for name in self.parameters
-        }
-        self.roles.update(roles or {})
-        self.owners: list[type] = []  # the public classes that have it as a method
+        self._given = roles
 
     @property
     def chapter(self) -> int:
         """The chapter of MPI 4.1."""
         return int(self.section.partition(".")[0] or 0)
 
-    def belongs_to(self, owner: type) -> None:
-        """Note a public class that has the procedure as a method."""
-        if owner not in self.owners:
-            self.owners.append(owner)
-        role = _role_of(owner)
-        if role is not None and self.parameters[:1] == ("self",):
-            self.roles["self"] = role
+    @cached_property
+    def owners(self) -> tuple[type, ...]:
+        """The public classes that have it as a method."""
+        found = ((owner, getattr(owner, self.name, None)) for owner in PUBLIC_CLASSES)
+        return tuple(
+            owner for owner, member in found if getattr(member, "__func__", member) is self.boundary
+        )
+
+    @cached_property
+    def roles(self) -> dict[str, Role]:
+        """The role of each parameter; that of `self` is given by the class."""
+        roles = {name: _ROLES.get(name, Role.OTHER) for name in self.parameters}
+        roles.update(self._given or {})
+        if self.parameters[:1] == ("self",):
+            for owner in self.owners:
+                for base in owner.__mro__:
+                    roles["self"] = _FAMILIES.get(base.__name__, roles["self"])
+        return roles
 
     def __repr__(self) -> str:
         return f"<MPI procedure {self.function.__qualname__}>"

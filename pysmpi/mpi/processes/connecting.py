@@ -8,10 +8,9 @@ groups; the result is an intercommunicator.
 from __future__ import annotations
 
 import os
-import socket
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import AbstractProcess, Context, Receive, Send
 from pysmpi.mpi.base import errhandlers
@@ -29,6 +28,9 @@ from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
 from pysmpi.records import record
+
+if TYPE_CHECKING:
+    from socket import socket
 
 _TOKEN = b"pysmpi join "
 
@@ -180,8 +182,10 @@ def join(fd: int) -> Communicator:
 
 def _pairing(fd: int, meetings: Mapping[object, object]) -> tuple[object, bool]:
     """The common key of both ends of a socket, and whether this end is the first of them."""
+    from socket import socket  # its import takes long, and few programs come here
+
     try:
-        end = socket.socket(fileno=os.dup(fd))
+        end = socket(fileno=os.dup(fd))
     except OSError as error:
         fail(ERR_ARG, f"fd {fd}: {error.strerror}, expected a connected socket")
     with end:
@@ -195,10 +199,12 @@ def _pairing(fd: int, meetings: Mapping[object, object]) -> tuple[object, bool]:
         return _token(end, meetings)
 
 
-def _token(end: socket.socket, meetings: Mapping[object, object]) -> tuple[object, bool]:
+def _token(end: socket, meetings: Mapping[object, object]) -> tuple[object, bool]:
+    from socket import MSG_DONTWAIT, MSG_PEEK
+
     size = len(_TOKEN) + 8
     try:
-        seen = end.recv(size, socket.MSG_DONTWAIT | socket.MSG_PEEK)
+        seen = end.recv(size, MSG_DONTWAIT | MSG_PEEK)
     except BlockingIOError:
         seen = b""
     if seen.startswith(_TOKEN):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
 from pysmpi.errors import UsageError
+from pysmpi.text import similar
 
 HOOK = "__pysmpi_shadow__"  # a name among the builtins while ranks run
 
@@ -100,7 +100,7 @@ def _missing(tree: ast.Module, module: str, path: str, known: list[str]) -> str:
     origin = _origin(tree, path)
     if origin is not None:
         return f"{module} imports it, expected the place of its definition: {origin}"
-    close = get_close_matches(path, known, 3)
+    close = similar(path, known, 3)
     hint = f"; close to it are {', '.join(close)}" if close else ""
     return f"no function {path} is defined in {module}{hint}"
 
