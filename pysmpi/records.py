@@ -74,7 +74,7 @@ else:
         return tuple([getattr(one, name) for name in names])
 
     def record(cls=None, /, *, repr=True, frozen=False):
-        """Make a class a dataclass, with an `__init__` that is compiled when many objects are made."""
+        """Make a class a dataclass with an `__init__` that is compiled for many objects."""
         if cls is None:
             return lambda cls: record(cls, repr=repr, frozen=frozen)
         described = False
