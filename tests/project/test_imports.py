@@ -45,6 +45,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.mpi.operators.arithmetic": {
         "pysmpi.mpi.datatypes": "few programs reduce numbers of 128 bits: this loads fractions",
     },
+    "pysmpi.mpi.processes.connecting": {"socket": "few programs join groups at a socket"},
     "pysmpi.output": {"tempfile": _OUTPUT},
     "pysmpi.platform.drawing": {"networkx": _EXTRA},
     "pysmpi.platform.graph": {"networkx": _EXTRA},
@@ -84,6 +85,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.cluster.client": {"distributed": _EXTRA},
     "pysmpi.sweeps.study": {"cloudpickle": _EXTRA},
     "pysmpi.sweeps.table": {"pyarrow": _EXTRA},
+    "pysmpi.text": {"difflib": "few runs have a spelling mistake"},
     "pysmpi.trace.archive": {"otf2": _EXTRA},
     "pysmpi.trace.formats": {
         f"pysmpi.trace.{name}": _FORMAT

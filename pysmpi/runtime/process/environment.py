@@ -76,15 +76,14 @@ class _Variables(dict[Any, Any]):
 
     def __getitem__(self, key: object) -> Any:
         rank_environment = here()
-        if (
-            rank_environment is not None
-            and rank_environment.environ is None
-            and key not in _LAUNCHER
-            and not rank_environment.invocation.variables
-        ):
-            # The same for all ranks so far: reading it does not take a copy.
-            return self.common[key]
-        return self.own()[key]
+        if rank_environment is not None:
+            own = rank_environment.environ
+            if own is not None:
+                return own[key]
+            if key in _LAUNCHER or rank_environment.invocation.variables:
+                return self.own()[key]
+        # The same for all ranks so far: reading it does not take a copy.
+        return self.common[key]
 
     def __setitem__(self, key: object, value: object) -> None:
         self.own()[key] = value
@@ -241,7 +240,10 @@ def _patch_proc(patches: Patches) -> None:
         def call(*given: Any, **kwargs: Any) -> Any:
             if not given:
                 return real(**kwargs)
-            path, *args = given
+            path = given[0]
+            if path.__class__ is str and not path.startswith("/proc/"):
+                return real(*given, **kwargs)
+            args = given[1:]
             name = fspath(path) if hasattr(path, "__fspath__") else path
             if name.__class__ is str and name.startswith("/proc/"):
                 rank_environment = here()
