@@ -44,6 +44,8 @@ class Constraint:
         # ones, so a message of the same pair of hosts does not change the list.
         self.bundles: list[Bundle] = NO_BUNDLES
         self.uses: int = 0  # of them with members
+        self.solution: int = 0  # the latest remembered solution of them, and its usage
+        self.known_usage: float = 0.0
         self.heat: int = 0  # how often `exceeded` was true recently, up to HOT
         # While it is not contended: the one that uses it, if there was no other since it was idle,
         # as on most links of a large machine; else those that use it, in the order in which they
@@ -186,12 +188,15 @@ class Bundle(Event):
         self.kept: bool = False  # without members, for the next activity of its kind
         self.share: float = -1.0  # the rate being solved; negative while open
         # Its latest solution among bundles with which no others share constraints: the number of
-        # this solution, its number of bundles, and the members of this one.
+        # this solution, the members of this one, and the numbers of bundles, of constraints, and of
+        # constraints of each bundle.
         self.solution: int = 0
         self.crowd: int = 0
         self.known_share: float = 0.0
         self.known_bottleneck: Optional[Constraint] = None
         self.size: int = 0
+        self.area: int = 0
+        self.links: int = 0
         self.system: AbstractSystem = system
         self.key: object = None
 
@@ -264,6 +269,16 @@ class Bundle(Event):
         """Bring the progress up to a date (s)."""
         self.progress += self.rate * (now - self.updated)
         self.updated = now
+
+    def recurs(self, solution: int) -> bool:
+        """Whether a remembered solution holds for its members, and gives them another safe rate."""
+        difference = self.known_share - self.rate
+        return (
+            self.solution == solution
+            and self.crowd == self.count
+            and self.known_share <= self.safe
+            and (difference > 1e-12 * self.rate or difference < -1e-12 * self.rate)
+        )
 
     def moves(self) -> bool:
         """Whether the share just solved is another rate; if not, it becomes the rate."""

@@ -23,7 +23,7 @@ Four methods make it fast for many activities:
 """
 
 from heapq import heappop
-from typing import Final
+from typing import Final, Optional
 
 from pysmpi.kernel.activities import (
     NO_GOALS,
@@ -38,11 +38,13 @@ from pysmpi.kernel.activities import (
 from pysmpi.kernel.events import INFINITY, EventQueue
 from pysmpi.kernel.solver import NO_REGION, SLACK, SPARE, Solver
 
-# Bundles that are kept at first: those of pairs of hosts, and the others. If more than one in
-# `BUSY` has members then, the number doubles. It also doubles if as many were made again after they
-# had been let go, up to `NEIGHBOURS` bundles for each slot: a large job that repeats its messages
-# would otherwise make all its bundles again and again. A bundle takes some 300 bytes.
+# Bundles that are kept at first: those of pairs of hosts, and the others; `USUAL` for each slot, if
+# that is more, as a message that makes its links contended needs two of the others. If more than
+# one in `BUSY` has members then, the number doubles. It also doubles if as many were made again
+# after they had been let go, up to `NEIGHBOURS` bundles for each slot: a large job that repeats its
+# messages would otherwise make all its bundles again and again. A bundle takes some 300 bytes.
 TWINS: Final = 1 << 15
+USUAL: Final = 2
 BUSY: Final = 8
 NEIGHBOURS: Final = 8
 # Those of them that one pair of hosts refers to, besides the one with all constraints.
@@ -62,14 +64,19 @@ class System(AbstractSystem):
         self.bundles: dict[object, Bundle] = {}
         self.kinds: dict[int, ActivityKind] = {}  # by the id of the list of constraints
         self.kept: list[ActivityKind] = []  # those with a bundle
-        self.most_kept: int = TWINS
-        self.most_bundles: int = TWINS
+        self.most_kept: int = max(TWINS, USUAL * slots)
+        self.most_bundles: int = self.most_kept
         # Bundles that were made again since some were let go last, and the most of them to keep.
         self.remade: int = 0
         self.remade_others: int = 0
         self.affordable: int = NEIGHBOURS * slots
         self.dirty: list[Constraint] = []
         self.fresh: list[Bundle] = []
+        # Of the bundles that were joined at the present date at once with the right rate: the
+        # latest one, and their number.
+        self.fitting: Optional[Bundle] = None
+        self.fits: int = 0
+        self.fitted: float = -1.0  # this date
         self.cooling: list[Constraint] = []
         self.solver: Solver = Solver()
         self.order: int = 0
@@ -270,6 +277,11 @@ class System(AbstractSystem):
         bundle.bottleneck = None
         for constraint, weight in zip(bundle.constraints, bundle.weights):
             constraint.usage += weight * limit
+        if self.queue.now != self.fitted:
+            self.fitted = self.queue.now
+            self.fits = 0
+        self.fits += 1
+        self.fitting = bundle
         self._schedule(bundle)
 
     def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
@@ -481,6 +493,8 @@ class System(AbstractSystem):
     def _share(self) -> None:
         """Make rates fair, but for those that saturate a constraint that was left out."""
         now = self.queue.now
+        if self._recall():
+            return
         joined = self.fresh
         unsafe: list[Bundle] = []
         for bundle in self.solve():
@@ -497,6 +511,25 @@ class System(AbstractSystem):
         for bundle in unsafe:
             if bundle.count > 0 and bundle.rate > bundle.safe:
                 self._take_in(bundle)
+
+    def _recall(self) -> bool:
+        """Give the bundles that were joined just now the rates of their solution before, if any."""
+        fits = self.fits if self.fitted == self.queue.now else 0
+        self.fits = 0
+        if fits > 1 or len(self.fresh) == 0:
+            return False
+        bundles = self.solver.recall(self.fresh, self.fitting if fits == 1 else None, self.dirty)
+        if len(bundles) == 0:
+            return False
+        now = self.queue.now
+        self.fresh = []
+        self.dirty = []
+        for bundle in bundles:
+            bundle.advance(now)
+            bundle.rate = bundle.share = bundle.known_share
+            bundle.bottleneck = bundle.known_bottleneck
+            self._schedule(bundle)
+        return True
 
     def _leave_out_slight(self) -> None:
         """Leave out the slight constraints, if solving their bundles has taken as long as this."""

@@ -210,6 +210,7 @@ class Solver:
             if pairs and self._recall(bundles):
                 changed = [bundle for bundle in bundles if bundle.moves()]
                 self._account(bundles, dirty)
+                self._note_usage(dirty, bundles[0].solution)
                 return changed
         known = 0
         rounds = 0
@@ -232,8 +233,63 @@ class Solver:
             if rounds > ROUNDS:
                 self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
         self._account(bundles, region)
+        if pairs:
+            self._note_usage(region, self.solutions)
+            links = 0
+            for bundle in bundles:
+                links += len(bundle.constraints)
+            for bundle in bundles:
+                bundle.area = len(region)
+                bundle.links = links
         self.solved += len(bundles)
         return changed
+
+    def recall(
+        self, fresh: "list[Bundle]", fitting: Optional[Bundle], dirty: "list[Constraint]"
+    ) -> "list[Bundle]":
+        """The bundles that are fresh, and `fitting`, whose rates become `known_share`.
+
+        Empty if they have no remembered solution, or other bundles share their constraints. In a
+        large job each pass over the bundles reads them from memory; this takes two passes.
+        """
+        first = fresh[0]
+        solution = first.solution
+        if solution <= self.forgotten or len(dirty) != first.area:
+            return []
+        self.stamp += 1
+        bundles: list[Bundle] = []
+        for bundle in fresh:
+            if bundle.count > 0 and bundle.stamp != self.stamp:
+                if not bundle.recurs(solution):
+                    return []
+                self._enter(bundle, bundles)
+        if fitting is not None and fitting.count > 0 and fitting.stamp != self.stamp:
+            if not fitting.recurs(solution):
+                return []
+            for constraint in fitting.constraints:
+                if not constraint.dirty:
+                    return []
+            self._enter(fitting, bundles)
+        if len(bundles) != first.size:
+            return []
+        links = 0
+        for constraint in dirty:
+            if constraint.solution != solution:
+                return []
+            links += constraint.uses
+        if links != first.links:
+            return []
+        for constraint in dirty:
+            constraint.dirty = False
+            constraint.usage = constraint.known_usage
+        self.slight = NO_REGION
+        return bundles
+
+    def _note_usage(self, region: "list[Constraint]", solution: int) -> None:
+        """Remember the usage of constraints in a remembered solution."""
+        for constraint in region:
+            constraint.solution = solution
+            constraint.known_usage = constraint.usage
 
     def _recall(self, bundles: "list[Bundle]") -> bool:
         """Give bundles their shares of the latest solution, if it was theirs."""

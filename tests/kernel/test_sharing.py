@@ -173,6 +173,39 @@ def test_rates_of_repeated_rounds_are_those_of_a_plain_solver(pairs, named, data
         solve(system)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.integers(3, 10), st.lists(ways, min_size=1, max_size=4, unique=True), st.data())
+def test_rates_of_a_ring_beside_messages_that_stay(hosts, pairs, data):
+    """All messages of a ring but one are joined to links that are saturated by then."""
+    around = [(i, (i + 1) % hosts) for i in range(hosts)]
+    activities = exchanges(10, around + pairs, [(1.0, 10.0)] * (hosts + len(pairs)))
+    for one in activities:
+        one.kind = ActivityKind()
+    ring, others = activities[:hosts], activities[hosts:]
+    links = list({id(link): link for one in activities for link in one.constraints}.values())
+    system, staying = new_system(), []
+    for move in data.draw(st.lists(st.integers(-3, len(others) - 1), min_size=8, max_size=16)):
+        if move >= 0:
+            one = others[move]
+            if one in staying:
+                staying.remove(one)
+                system.remove(one)
+            else:
+                staying.append(one)
+                system.add(one)
+            if data.draw(st.booleans()):
+                solve(system)
+        for one in ring:
+            system.add(one)
+        solve(system)
+        assert rates(ring + staying) == pytest.approx(plain_rates(ring + staying), rel=1e-9)
+        assert_fair(system, ring + staying, links)
+        for one in ring:
+            system.remove(one)
+        if data.draw(st.booleans()):
+            solve(system)
+
+
 def test_the_rates_of_a_round_are_not_those_of_a_part_of_it():
     links = [Constraint(10.0), Constraint(10.0)]
     activities = [
