@@ -48,11 +48,22 @@ else:
                     return None
         return values if kwargs.keys() <= set(names) else None
 
-    def _set(self, name, value):
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+    def _freeze(cls):
+        """Refuse changes of the fields of `cls`, and of all attributes of its own objects."""
 
-    def _delete(self, name):
-        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        def check(self, name, action):
+            if type(self) is cls or name in cls.__dataclass_fields__:
+                raise dataclasses.FrozenInstanceError(f"cannot {action} field {name!r}")
+
+        def set_attribute(self, name, value):
+            check(self, name, "assign to")
+            super(cls, self).__setattr__(name, value)
+
+        def delete_attribute(self, name):
+            check(self, name, "delete")
+            super(cls, self).__delattr__(name)
+
+        cls.__setattr__, cls.__delattr__ = set_attribute, delete_attribute
 
     @recursive_repr()
     def _repr(self):
@@ -89,6 +100,8 @@ else:
                 cls.__dataclass_params__.frozen = frozen
 
         def compile_methods():
+            if vars(cls)["__init__"] is not first:
+                return
             del cls.__init__
             if frozen:
                 del cls.__setattr__, cls.__delattr__
@@ -112,7 +125,7 @@ else:
 
         cls.__init__ = first
         if frozen:
-            cls.__setattr__, cls.__delattr__ = _set, _delete
+            _freeze(cls)
         own = vars(cls)
         if repr and "__repr__" not in own:
             cls.__repr__ = _repr

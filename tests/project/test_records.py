@@ -111,6 +111,31 @@ def test_wrong_arguments(before, args, kwargs, message):
     assert kind("a").items == []
 
 
+def test_objects_of_a_class_derived_from_a_frozen_record():
+    class Derived(fresh()):
+        pass
+
+    for i in range(20):
+        one = Derived(i)
+        one.more = 1
+        del one.more
+        for name in "ab":
+            with pytest.raises(dataclasses.FrozenInstanceError, match=f"assign to field '{name}'"):
+                setattr(one, name, 2)
+            with pytest.raises(dataclasses.FrozenInstanceError, match=f"delete field '{name}'"):
+                delattr(one, name)
+        assert vars(one) == {"a": i, "b": "b"}
+
+
+def test_a_constructor_that_was_taken_before_stays_valid():
+    kind = fresh()
+    construct = kind.__init__
+    for i in range(20):
+        one = kind.__new__(kind)
+        construct(one, i)
+        assert one == kind(i)
+
+
 def test_a_dataclass_derived_from_a_frozen_record_is_frozen():
     @dataclasses.dataclass(frozen=True)
     class More(fresh()):
