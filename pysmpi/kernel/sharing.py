@@ -493,7 +493,7 @@ class System(AbstractSystem):
     def _share(self) -> None:
         """Make rates fair, but for those that saturate a constraint that was left out."""
         now = self.queue.now
-        if self._recall():
+        if self._repeat():
             return
         joined = self.fresh
         unsafe: list[Bundle] = []
@@ -512,13 +512,14 @@ class System(AbstractSystem):
             if bundle.count > 0 and bundle.rate > bundle.safe:
                 self._take_in(bundle)
 
-    def _recall(self) -> bool:
+    def _repeat(self) -> bool:
         """Give the bundles that were joined just now the rates of their solution before, if any."""
         fits = self.fits if self.fitted == self.queue.now else 0
         self.fits = 0
         if fits > 1 or len(self.fresh) == 0:
             return False
-        bundles = self.solver.recall(self.fresh, self.fitting if fits == 1 else None, self.dirty)
+        fitting = self.fitting if fits == 1 else None
+        bundles = self.solver.repeated(self.fresh, fitting, self.dirty)
         if len(bundles) == 0:
             return False
         now = self.queue.now

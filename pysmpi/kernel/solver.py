@@ -210,7 +210,6 @@ class Solver:
             if pairs and self._recall(bundles):
                 changed = [bundle for bundle in bundles if bundle.moves()]
                 self._account(bundles, dirty)
-                self._note_usage(dirty, bundles[0].solution)
                 return changed
         known = 0
         rounds = 0
@@ -234,17 +233,11 @@ class Solver:
                 self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
         self._account(bundles, region)
         if pairs:
-            self._note_usage(region, self.solutions)
-            links = 0
-            for bundle in bundles:
-                links += len(bundle.constraints)
-            for bundle in bundles:
-                bundle.area = len(region)
-                bundle.links = links
+            self._remember_usage(bundles, region)
         self.solved += len(bundles)
         return changed
 
-    def recall(
+    def repeated(
         self, fresh: "list[Bundle]", fitting: Optional[Bundle], dirty: "list[Constraint]"
     ) -> "list[Bundle]":
         """The bundles that are fresh, and `fitting`, whose rates become `known_share`.
@@ -285,10 +278,16 @@ class Solver:
         self.slight = NO_REGION
         return bundles
 
-    def _note_usage(self, region: "list[Constraint]", solution: int) -> None:
-        """Remember the usage of constraints in a remembered solution."""
+    def _remember_usage(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
+        """Remember the constraints of the solution just remembered, and their usage."""
+        links = 0
+        for bundle in bundles:
+            links += len(bundle.constraints)
+        for bundle in bundles:
+            bundle.area = len(region)
+            bundle.links = links
         for constraint in region:
-            constraint.solution = solution
+            constraint.solution = self.solutions
             constraint.known_usage = constraint.usage
 
     def _recall(self, bundles: "list[Bundle]") -> bool:

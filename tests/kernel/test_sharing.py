@@ -206,6 +206,29 @@ def test_rates_of_a_ring_beside_messages_that_stay(hosts, pairs, data):
             solve(system)
 
 
+def test_a_round_is_repeated_unless_something_else_shares_its_links():
+    hosts = 6
+    *ring, other = exchanges(hosts, [*((i, (i + 1) % hosts) for i in range(hosts)), (0, 3)],
+                             [(1.0, 10.0)] * (hosts + 1))  # fmt: skip
+    system = new_system()
+    for beside in [False] * 6 + [True, False]:
+        present = [*ring, other] if beside else ring
+        for one in present:
+            system.add(one)
+        repeated = system.solver.repeated(system.fresh, system.fitting, system.dirty)
+        assert not (beside and repeated)
+        if repeated:
+            assert {id(one) for one in repeated} == {id(one.bundle) for one in ring}
+            for constraint in system.dirty:
+                constraint.dirty = True
+        solve(system)
+        assert rates(present) == pytest.approx(plain_rates(present))
+        for one in present:
+            system.remove(one)
+        solve(system)
+    assert repeated
+
+
 def test_the_rates_of_a_round_are_not_those_of_a_part_of_it():
     links = [Constraint(10.0), Constraint(10.0)]
     activities = [
