@@ -89,8 +89,9 @@ def extensions():
     in_c = [
         Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"]),
         Extension("pysmpi.mpi.buffers.memcopy", ["pysmpi/mpi/buffers/memcopy.c"]),
-        Extension(
-            "pysmpi.runtime.process.frame_stacks", ["pysmpi/runtime/process/frame_stacks.c"]
+        *(
+            Extension(f"pysmpi.runtime.process.{name}", [f"pysmpi/runtime/process/{name}.c"])
+            for name in ("dict_versions", "frame_stacks")
         ),
     ]
     try:

@@ -38,7 +38,7 @@ from pysmpi.runtime.process import (
 from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.process.rank_environment import RankEnvironment
 from pysmpi.runtime.process.restoring import Restoring
-from pysmpi.runtime.process.versions import version_of
+from pysmpi.runtime.process.versions import Versions
 from pysmpi.runtime.program_errors import strip
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.threads import fibers as threads
@@ -136,7 +136,7 @@ class Interpreter:
                 name: module for name, module in loaded if self.rules.already_loaded(name, module)
             }
             self.rules.kinds.clear()  # programs may find packages with these names in other places
-        self.exchange = exchange = Exchange(table, outer, version_of)
+        self.exchange = exchange = Exchange(table, outer, Versions)
         self.own_streams = own_streams.install(patches, exchange)
         imports = ImportSystem(self.rules, exchange, self.stopwatch)
         imports.begin_own.append(self.own_streams.give)

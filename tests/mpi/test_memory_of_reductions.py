@@ -17,6 +17,12 @@ from pysmpi.mpi.collective.reductions import Reduction
 RANKS = 8
 
 
+@pytest.fixture(autouse=True)
+def without_garbage_of_other_tests():
+    """Let the counts of objects be those of one test."""
+    gc.collect()
+
+
 def alive(kind):
     """The number of objects of a class."""
     return sum(type(found) is kind for found in gc.get_objects())

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.runtime.process.exchange import Exchange, State
-from pysmpi.runtime.process.versions import version_of
+from pysmpi.runtime.process.versions import NoVersions, Versions
 
-WAYS = [(), (version_of,)]  # without and with version numbers of dictionaries
+WAYS = [(NoVersions,), (Versions,)]  # without and with version numbers of dictionaries
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 
 
@@ -125,7 +125,7 @@ def test_ranks_share_the_latest_list_of_the_caller(way):
 def test_a_rank_deletes_the_module_that_it_has_in_place_of_a_shared_one():
     common, own = types.ModuleType("base"), [types.ModuleType("base") for _ in range(2)]
     table = {"base": common}
-    exchange, states = Exchange(table, {}, version_of), [State(0), State(1)]
+    exchange, states = Exchange(table, {}, Versions), [State(0), State(1)]
     for state, module in zip(states, own):
         exchange.show(state)
         table["base"] = module

@@ -89,6 +89,8 @@ class Universe(Owner):
 class World(Owner):
     """The ranks that were started together: their `COMM_WORLD`."""
 
+    __slots__ = ("universe", "first", "size", "communicator", "lifecycle")
+
     lifecycle: Lifecycle  # of its ranks, if a simulation runs them
 
     def __init__(self, universe: Universe, first: int, size: int) -> None:

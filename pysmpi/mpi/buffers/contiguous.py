@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any, Final, Optional
 
 from pysmpi.mpi.buffers.copying import copy
+from pysmpi.mpi.datatypes.layouts import CopyPlan, Layout
+from pysmpi.mpi.datatypes.records import Type
 
 NOTHING: Final = memoryview(bytearray())
 
-# The predefined datatype and its size in bytes, by the format of the buffer protocol.
-# `spellings.py` fills it in.
-FORMATS: Final[dict[str, tuple[object, int]]] = {}
+# The predefined datatype and its size in bytes, by the format of the buffer protocol, and whether
+# the format is that of plain bytes. `spellings.py` fills it in.
+FORMATS: Final[dict[str, tuple[object, int, bool]]] = {}
 
 _memoryview: Final[Any] = memoryview
 
@@ -86,6 +88,35 @@ class MessageRegion:
         return array if whole else None
 
 
+class ElementLayout:
+    """An element of a committed datatype: its `extent` and its data bytes, `size`.
+
+    An element without a layout is that of a predefined datatype, a block of `extent` bytes. The
+    plan for as many elements as the latest message had is kept, with the first byte that it
+    reaches, and the one behind the last.
+    """
+
+    __slots__ = ("count", "dense", "extent", "high", "layout", "low", "plan", "size")
+
+    def __init__(self, extent: int, size: int, dense: bool, layout: Optional[Layout]) -> None:
+        self.extent: int = extent
+        self.size: int = size
+        self.dense: bool = dense
+        self.layout: Optional[Layout] = layout
+        self.count: int = 0
+        self.plan: Optional[CopyPlan] = None
+        self.low: int = 0
+        self.high: int = 0
+
+    def prepare(self, count: int) -> None:
+        """Have the plan for `count` elements."""
+        assert self.layout is not None
+        self.plan = plan = self.layout.plan(count)
+        self.low = plan.low
+        self.high = plan.high
+        self.count = count
+
+
 def whole(array: object) -> MessageRegion:
     """The bytes of an array as a message, which has no datatype."""
     data = _memoryview(array).cast("B")
@@ -127,19 +158,21 @@ def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
             return _typed(spec, writable)
         view = _memoryview(spec)
         form = view.format
-        datatype, unit = FORMATS[form]
+        datatype, unit, plain = FORMATS[form]
         if writable and view.readonly:
             return None
-        if form == "B" and view.ndim == 1 and view.c_contiguous:
-            data = view
-        else:
-            data = view.cast("B")
+        data = view if plain and _is_flat(view) else view.cast("B")
     except (TypeError, ValueError, KeyError, BufferError):
         # An empty or unusual argument; the general way handles it, or refuses it with the right
         # message.
         return None
     nbytes = len(data)
     return MessageRegion(datatype, nbytes // unit, nbytes, data)
+
+
+def _is_flat(view: Any) -> bool:
+    dimensions: int = view.ndim
+    return dimensions == 1 and bool(view.c_contiguous)
 
 
 def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegion]]:
@@ -161,49 +194,68 @@ def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
 
     None for other arguments, and for messages that are empty or not inside the array.
     """
-    items = len(spec)
-    if items != 2 and items != 3:
+    items: list[Any] = spec if type(spec) is list else list(spec)
+    number = len(items)
+    if number != 2 and number != 3:
         return None
-    datatype = spec[items - 1]
-    record: Any = getattr(datatype, "_impl", None)
-    extent: int = getattr(record, "unit", 0)
-    layout: Any = None
-    if extent == 0:
-        layout = getattr(record, "layout", None)
-        if layout is None or not record.committed:
-            return None
-        extent = layout.ub - layout.lb
-    view = _memoryview(spec[0])
+    datatype = items[number - 1]
+    element = _element_of(getattr(datatype, "_impl", None))
+    if element is None:
+        return None
+    view = _memoryview(items[0])
     if writable and view.readonly:
         return None
     data = view.cast("B")
     room = len(data)
     count: int
-    if items == 3:
-        given = spec[1]
+    if number == 3:
+        given = items[1]
         if type(given) is not int:
             return None
         count = given
     else:
-        if extent <= 0 or room % extent != 0:
+        if element.extent <= 0 or room % element.extent != 0:
             return None
-        count = room // extent
+        count = room // element.extent
     if count <= 0:
         return None
-    size: int = extent if layout is None else layout.size
-    nbytes = size * count
+    nbytes = element.size * count
     if nbytes == 0:
         return None
-    if layout is None or layout.dense:
+    if element.dense:
         if nbytes < room:
             data = data[:nbytes]
         elif nbytes > room:
             return None
         return MessageRegion(datatype, count, nbytes, data)
-    plan = layout.plan(count)
-    if plan.low < 0 or plan.high > room:
+    if count != element.count:
+        element.prepare(count)
+    if element.low < 0 or element.high > room:
         return None
     made = MessageRegion(datatype, count, nbytes, None)
     made.memory = data
-    made.plan = plan
+    made.plan = element.plan
     return made
+
+
+def _element_of(record: Optional[Type]) -> Optional[ElementLayout]:
+    """The element of a datatype, which keeps it; None if it is not committed."""
+    found: object = getattr(record, "element", None)
+    if isinstance(found, ElementLayout):
+        return found
+    if record is None or not record.committed:
+        return None
+    element: ElementLayout
+    if record.unit > 0:
+        element = ElementLayout(record.unit, record.unit, True, None)
+    else:
+        layout = record.layout
+        # The datatypes of all ranks that have this layout share its element.
+        found = layout.element
+        if isinstance(found, ElementLayout):
+            element = found
+        else:
+            element = ElementLayout(layout.ub - layout.lb, layout.size, layout.dense, layout)
+            layout.element = element
+    record.element = element
+    return element

@@ -360,7 +360,7 @@ _FORMATS[""] = BYTE
 for _format, _datatype in _FORMATS.items():
     _record = _datatype._live()
     if _record.unit:
-        FORMATS[_format] = _datatype, _record.unit
+        FORMATS[_format] = _datatype, _record.unit, _format == "B"
 
 
 def held(blocks: Blocks) -> Blocks:

@@ -9,7 +9,7 @@ This module is compiled: every collective call with buffers passes through it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers.contiguous import alike, contiguous
+from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments import RankPosition
@@ -36,6 +37,8 @@ from pysmpi.mpi.groups.communicator import Communicator, check_intact
 from pysmpi.mpi.operators.arithmetic import Operator
 from pysmpi.mpi.operators.operators import Op, operator_of
 from pysmpi.mpi.point_to_point.envelopes import communicator_of
+
+_IN_PLACE: Final[Any] = IN_PLACE
 
 
 def located(comm: object) -> tuple[Communicator, int]:
@@ -287,6 +290,14 @@ def reduce(
 
 def allreduce(comm: object, sendbuf: object, recvbuf: object, op: object) -> Contribution:
     """Allreduce."""
+    if sendbuf is _IN_PLACE:
+        communicator, me = located(comm)
+        if communicator.remote is communicator:
+            whole = contiguous(recvbuf, True)
+            if whole is not None:
+                return _reduction(
+                    comm, communicator, me, "allreduce", op, whole, whole, whole, 0, True
+                )
     both = alike(sendbuf, recvbuf)
     if both is not None:
         communicator, me = located(comm)

@@ -63,7 +63,7 @@ class Layout:
     given address.
     """
 
-    __slots__ = ("_plans", "align", "dense", "lb", "parts", "signature", "size",
+    __slots__ = ("_plans", "align", "dense", "element", "lb", "parts", "signature", "size",
                  "true_lb", "true_ub", "ub")
 
     def __init__(self, size: int, lb: int, ub: int, true_lb: int, true_ub: int, align: int,
@@ -81,6 +81,7 @@ class Layout:
             or (len(parts) == 1 and isinstance(parts[0], Run)
                 and not parts[0].dims and parts[0].offset == 0))
         self._plans: dict[int, CopyPlan] = {}
+        self.element: object = None  # for messages, see buffers/contiguous.py
 
     @property
     def extent(self) -> int:

@@ -40,8 +40,8 @@ class Type:
     """
 
     __slots__ = ("_build", "_layout", "char", "code", "combiner", "committed", "counts", "dtype",
-                 "integers", "kind", "marked", "name", "named", "predefined", "references",
-                 "types", "unit")
+                 "element", "integers", "kind", "marked", "name", "named", "predefined",
+                 "references", "types", "unit")
 
     def __init__(self, combiner: int, build: Callable[[], Layout], types: Sequence[Type] = (),
                  counts: Sequence[int] = (), integers: Sequence[int] = ()) -> None:
@@ -62,6 +62,7 @@ class Type:
         self.marked = False
         # Bytes of an element of a predefined type without gaps, 0 for other types.
         self.unit = 0
+        self.element: object = None  # for messages, see buffers/contiguous.py
         self._build = build
         self._layout: Layout | None = None
 

@@ -49,23 +49,25 @@ class Contents:
         self.name = name
         self.thing = thing
         self.add = _push if name.endswith("+") else _add
-        self.view = exchange.version_of(thing) if isinstance(thing, dict) else None
         self.base = self.shown = _copy(thing)
-        self.seen = -1 if self.view is None else self.view[0]
+        self.version: Any = None
+        if exchange.known and isinstance(thing, dict):
+            self.version = exchange.versions()
+            self.version.note(self.version.add(thing))
         self.exchange = exchange
 
     def changed(self) -> bool:
         """Whether the contents differ from those that were put there."""
-        if self.view is not None:
-            return bool(self.view[0] != self.seen)
+        if self.version is not None:
+            return bool(self.version.differs(0))
         return bool(_copy(self.thing) != self.shown)
 
     def note(self, state: State) -> None:
         """Record the changes of the current state."""
         if self.changed():
             self.shown = _copy(self.thing)
-            if self.view is not None:
-                self.seen = self.view[0]
+            if self.version is not None:
+                self.version.note(0)
             if state is self.exchange.outside:
                 self.base = self.shown
             else:
@@ -78,8 +80,8 @@ class Contents:
         if wanted is not self.shown:
             _fill(self.thing, wanted)
             self.shown = wanted
-            if self.view is not None:
-                self.seen = self.view[0]
+            if self.version is not None:
+                self.version.note(0)
 
     def forget(self, state: State) -> None:
         """Forget the contents of a rank that has ended."""

@@ -18,6 +18,8 @@ This module is compiled: it runs at every switch of ranks.
 from types import ModuleType
 from typing import Any, Final, Optional
 
+from pysmpi.runtime.process.versions import NoVersions
+
 MISSING: Final[object] = object()
 # Shared by states without changes: most ranks of a large job never change any value.
 NO_VALUES: Final[dict[int, Any]] = {}
@@ -60,10 +62,9 @@ class State:
 class NameGroup:
     """The names of one dictionary; if it is `growing`, also those that ranks add."""
 
-    def __init__(self, space: dict[str, object], view: Any) -> None:
+    def __init__(self, space: dict[str, object], index: int) -> None:
         self.space: dict[str, object] = space
-        self.view: Any = view  # of the version of the dictionary, None if it has none
-        self.seen: int = -1  # the version when its names were last known to be as noted
+        self.index: int = index  # among all groups
         self.put: bool = False  # whether a value was put there since
         self.numbers: list[int] = []
         self.growing: bool = False
@@ -79,24 +80,29 @@ class WatchedList:
         self.content: list[Any] = content
 
 
-def _no_version(space: dict[str, object]) -> object:
-    return None
-
-
 class Exchange:
     """The current state of the interpreter, and the states of the ranks that are not running.
 
     `table` is `sys.modules`; `outer` are the modules of the caller of the run that ranks should not
-    see. `version_of(space)` is a view of a number that changes whenever the dictionary changes.
+    see. `versions` is the class of objects that know which dictionaries have changed.
     """
 
     def __init__(
-        self, table: dict[str, Any], outer: dict[str, object], version_of: Any = None
+        self, table: dict[str, Any], outer: dict[str, object], versions: Any = NoVersions
     ) -> None:
         self.table: dict[str, Any] = table
-        self.version_of: Any = _no_version if version_of is None else version_of
-        self.table_view: Any = self.version_of(table)
-        self.table_seen: int = -1  # the version of the table when a state was shown
+        self.versions: Any = versions
+        self.known: bool = versions is not NoVersions  # else any dictionary may have changed
+        of_table = versions()
+        of_table.add(table)
+        # Methods are kept, because each is called at every switch.
+        self.next_table: Any = of_table.next_changed
+        self.note_table: Any = of_table.note
+        self.table_differs: Any = of_table.differs
+        of_groups = versions()
+        self.add_group: Any = of_groups.add
+        self.next_group: Any = of_groups.next_changed
+        self.note_group: Any = of_groups.note
         self.outside: State = State()
         self.outside.modules = outer
         self.outside.begun = True
@@ -175,7 +181,7 @@ class Exchange:
         for group in self.groups:
             if group.space is space:
                 return group
-        group = NameGroup(space, self.version_of(space))
+        group = NameGroup(space, self.add_group(space))
         self.groups.append(group)
         return group
 
@@ -190,13 +196,9 @@ class Exchange:
 
     def _note(self, state: State) -> None:
         """See which names the state that is shown has assigned to since it is shown."""
-        for group in self.groups:
-            view = group.view
-            if view is not None:
-                version: int = view[0]
-                if version == group.seen:
-                    continue
-                group.seen = version
+        index: int = self.next_group(0)
+        while index >= 0:
+            group = self.groups[index]
             space = group.space
             for number in group.numbers:
                 value = space.get(self.names[number], MISSING)
@@ -204,6 +206,7 @@ class Exchange:
                     self._changed(state, number, value)
             if group.growing and len(space) != group.size:
                 self._grown(state, group)
+            index = self.next_group(index + 1)
 
     def _changed(self, state: State, number: int, value: Any) -> None:
         if (value is MISSING) != (self.now[number] is MISSING):
@@ -267,11 +270,8 @@ class Exchange:
 
     def collect(self) -> None:
         """Record the changes of the current state in the table of modules."""
-        view = self.table_view
-        if view is not None:
-            if view[0] == self.table_seen:
-                return
-            self.table_seen = view[0]
+        if self.next_table(0) < 0:
+            return
         table = self.table
         private = self.shown.modules
         present = 0
@@ -290,7 +290,7 @@ class Exchange:
         for name in gone:
             del private[name]
             self.shown.module_names = None
-        if view is not None or len(table) != self.others + present:
+        if self.known or len(table) != self.others + present:
             self._sort_out_strangers()
 
     def _sort_out_strangers(self) -> None:
@@ -388,16 +388,14 @@ class Exchange:
 
         A name that is new there does not make the table look changed.
         """
-        private = self.shown.modules
-        view = self.table_view
         new = name not in self.table and name not in self.shared
-        known: bool = new and view is not None and view[0] == self.table_seen
+        same = not self.table_differs(0)
         self.table[name] = module
         if new:
-            private[name] = module
+            self.shown.modules[name] = module
             self.shown.module_names = None
-        if known:
-            self.table_seen = view[0]
+            if same:
+                self.note_table(0)
 
     def belongs_to_all(self, name: str) -> None:
         """Note that `name` will be a shared module."""
@@ -445,8 +443,7 @@ class Exchange:
             if self.partial:
                 self._conceal(state)
             self.others = len(table) - len(incoming)
-            if self.table_view is not None:
-                self.table_seen = self.table_view[0]
+            self.note_table(0)
             return
         for name in last.modules:
             if name not in incoming:
@@ -468,8 +465,7 @@ class Exchange:
         if self.partial:
             self._conceal(state)
         self.others = len(table) - present
-        if self.table_view is not None:
-            self.table_seen = self.table_view[0]
+        self.note_table(0)
 
     # Switching
 
@@ -514,8 +510,7 @@ class Exchange:
                 group.size = len(group.space)
             if group.put:
                 group.put = False
-                if group.view is not None:
-                    group.seen = group.view[0]
+                self.note_group(group.index)
         self.shown = state
         if self.facets:
             for facet in self.facets.values():

@@ -1,44 +1,39 @@
-"""A quick test whether a dictionary has changed.
+"""The dictionaries that have changed since a rank continued.
 
-CPython gives every dictionary a number that changes whenever the dictionary does (PEP 509, until
-3.12). Reading it costs a twentieth of comparing the values of the names that are exchanged.
+CPython gives every dictionary a number that changes whenever the dictionary does, until 3.12.
+Without such numbers, or without a C compiler, every dictionary counts as changed.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Mapping
 
-# The place of the number in an object: after its reference count, its type and its length.
-_OFFSET = 2 * ctypes.sizeof(ctypes.c_void_p) + ctypes.sizeof(ctypes.c_ssize_t)
+__all__ = ["NoVersions", "Versions"]
+
+class NoVersions:
+    """The same as `dict_versions.Versions`, but every dictionary counts as changed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, dictionary: Mapping[str, object]) -> int:
+        """Watch a dictionary; returns its number."""
+        self.count += 1
+        return self.count - 1
+
+    def next_changed(self, first: int) -> int:
+        """The number `first`, -1 if there is no such dictionary."""
+        return first if first < self.count else -1
+
+    def differs(self, number: int) -> bool:
+        """Whether a dictionary may have changed."""
+        return True
+
+    def note(self, number: int) -> None:
+        """Do nothing."""
 
 
-def version_of(space: Mapping[str, object]) -> memoryview | None:
-    """A view of the version number of a dictionary, as its only item; None if there is none."""
-    return _view(space) if _known else None
-
-
-def _view(space: Mapping[str, object]) -> memoryview:
-    number = (ctypes.c_uint64 * 1).from_address(id(space) + _OFFSET)
-    return memoryview(number).cast("B").cast("Q")
-
-
-def _try() -> bool:
-    """Whether dictionaries of this interpreter have such numbers."""
-    if sys.implementation.name != "cpython" or sys.version_info >= (3, 13):
-        return False
-    space: dict[str, object] = {"one": 1}
-    view = _view(space)
-    seen = [view[0]]
-    for value in ("one", "two"):
-        space["one"] = value
-        seen.append(view[0])
-    space["two"] = 2
-    seen.append(view[0])
-    del space["two"]
-    seen.append(view[0])
-    return len(set(seen)) == len(seen) and view[0] == seen[-1]
-
-
-_known = _try()
+try:
+    from pysmpi.runtime.process.dict_versions import Versions
+except ImportError:
+    Versions = NoVersions  # type: ignore[assignment, misc]

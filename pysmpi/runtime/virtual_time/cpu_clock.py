@@ -6,7 +6,7 @@ This module is compiled: each MPI call stops the clock and starts it again.
 from __future__ import annotations
 
 from time import perf_counter_ns, thread_time_ns
-from typing import Final
+from typing import Any, Final
 
 from mypy_extensions import i64
 
@@ -23,6 +23,9 @@ class CpuClock(Stopwatch):
 
     def __init__(self) -> None:
         super().__init__()
+        # Attributes are read without a look into the dictionary of the module.
+        self._monotonic_ns: Any = perf_counter_ns
+        self._cpu_ns: Any = thread_time_ns
         self._begin: i64 = 0
         self._excluded: i64 = 0
         self._paused_at: i64 = 0
@@ -35,13 +38,13 @@ class CpuClock(Stopwatch):
 
     def _now(self) -> i64:
         """The CPU time of the thread (ns)."""
-        seen: i64 = perf_counter_ns()
+        seen: i64 = self._monotonic_ns()
         if seen - self._seen <= SHORT:
             now = self._spent + (seen - self._seen)
         else:
-            now = thread_time_ns()
+            now = self._cpu_ns()
             self._spent = now
-            self._seen = perf_counter_ns()
+            self._seen = self._monotonic_ns()
         if now < self._latest:
             # Another thread had the core for a short time.
             return self._latest
