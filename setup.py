@@ -1,7 +1,8 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Three things cannot be Python and are in C: the functions that numpy calls while memory is folded,
-copies of large blocks past the processor's cache, and the stacks for the Python frames of ranks.
+Four things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+copies of large blocks past the processor's cache and of strided blocks, the versions of
+dictionaries, and the stacks for the Python frames of ranks.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -88,7 +89,7 @@ def extensions():
         return []
     in_c = [
         Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"]),
-        Extension("pysmpi.mpi.buffers.memcopy", ["pysmpi/mpi/buffers/memcopy.c"]),
+        Extension("pysmpi.mpi.base.memcopy", ["pysmpi/mpi/base/memcopy.c"]),
         *(
             Extension(f"pysmpi.runtime.process.{name}", [f"pysmpi/runtime/process/{name}.c"])
             for name in ("dict_versions", "frame_stacks")

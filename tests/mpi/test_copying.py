@@ -1,4 +1,6 @@
-"""Copies of packed data: all lengths and alignments, with nothing else written."""
+"""Copies of packed data: all lengths and alignments, with nothing else written; strided blocks."""
+
+from itertools import product
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from pysmpi.mpi.buffers import copying
 from pysmpi.mpi.buffers.copying import LIMITS, copy
+from pysmpi.mpi.datatypes import layouts
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loading.loader import FunctionProgram
 from pysmpi.runtime.options import Options
@@ -113,3 +116,68 @@ def test_blocks_that_the_cache_cannot_hold_for_all_ranks_are_copied_past_it(
     Job(FunctionProgram(program, ()), Options(nprocs=nprocs, compute=compute)).run()
     assert {limit <= 100 << 10 for limit in found} == {past_cache}
     assert LIMITS.past_cache > 1 << 60  # after the run
+
+
+WAYS = {layouts._copy_blocks, layouts.copy_blocks}  # without and with C, if there is C
+ROOM = 400  # bytes of a buffer
+dimensions = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(-30, 30), st.integers(-30, 30)), max_size=3
+)
+
+
+def places(first, counts, strides, length):
+    """The places of the bytes of blocks in a buffer, in their order."""
+    return [
+        first + sum(i * stride for i, stride in zip(index, strides)) + byte
+        for index in product(*map(range, counts))
+        for byte in range(length)
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(
+    dims=dimensions,
+    length=st.one_of(st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 20)),
+    place=st.integers(0, ROOM),
+    origin=st.integers(0, ROOM),
+    same=st.booleans(),
+)
+def test_strided_blocks_are_copied_to_their_places(way, dims, length, place, origin, same):
+    counts, strides, source_strides = map(tuple, zip(*dims)) if dims else ((), (), ())
+    targets = places(place, counts, strides, length)
+    sources = places(origin, counts, source_strides, length)
+    source = np.random.default_rng(1).integers(0, 256, ROOM, np.uint8)
+    target = source if same else np.zeros(ROOM, np.uint8)
+    inside = all(0 <= at < ROOM for at in (*targets, *sources))
+    if not inside:
+        before = target.copy()
+        with pytest.raises((ValueError, TypeError)):
+            way(target.data, place, strides, source.data, origin, source_strides, counts, length)
+        assert np.array_equal(target, before)
+        return
+    if len(set(targets)) < len(targets):
+        return  # no datatype of a receive has a byte twice
+    expected = target.copy()
+    expected[targets] = source[sources]
+    way(target.data, place, strides, source.data, origin, source_strides, counts, length)
+    assert np.array_equal(target, expected)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(
+    count=st.integers(2, 12),
+    length=st.integers(1, 8),
+    gap=st.integers(0, 4),
+    shift=st.integers(-20, 20),
+    backwards=st.booleans(),
+)
+def test_blocks_move_inside_one_array(way, count, length, gap, shift, backwards):
+    """As if all were read before any is written."""
+    stride = -(length + gap) if backwards else length + gap
+    first = ROOM // 2
+    sources = places(first, [count], [stride], length)
+    array = (np.arange(ROOM) % 251).astype(np.uint8)
+    expected = array.copy()
+    expected[np.array(sources) + shift] = array[sources]
+    way(array.data, first + shift, (stride,), array.data, first, (stride,), (count,), length)
+    assert np.array_equal(array, expected)

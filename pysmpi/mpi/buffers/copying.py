@@ -9,7 +9,7 @@ import sys
 from typing import Final
 
 try:
-    from pysmpi.mpi.buffers import memcopy
+    from pysmpi.mpi.base import memcopy
 except ImportError:  # pysmpi was installed without a C compiler
     memcopy = None  # type: ignore[assignment]
 
