@@ -118,7 +118,8 @@ def test_blocks_that_the_cache_cannot_hold_for_all_ranks_are_copied_past_it(
     assert LIMITS.past_cache > 1 << 60  # after the run
 
 
-WAYS = {layouts._copy_blocks, layouts.copy_blocks}  # without and with C, if there is C
+# Without and with C, if there is C.
+WAYS = dict.fromkeys([layouts._copy_blocks, layouts.copy_blocks])
 ROOM = 400  # bytes of a buffer
 dimensions = st.lists(
     st.tuples(st.integers(0, 5), st.integers(-30, 30), st.integers(-30, 30)), max_size=3
