@@ -12,7 +12,7 @@ def copy(
     """
 
 def copy_blocks(
-    target: bytearray | memoryview,
+    target: bytes | bytearray | memoryview,
     place: int,
     strides: tuple[int, ...],
     source: bytes | bytearray | memoryview,

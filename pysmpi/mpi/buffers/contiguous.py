@@ -170,9 +170,9 @@ def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
     return MessageRegion(datatype, nbytes // unit, nbytes, data)
 
 
-def _is_flat(view: Any) -> bool:
+def _is_flat(view: memoryview) -> bool:
     dimensions: int = view.ndim
-    return dimensions == 1 and bool(view.c_contiguous)
+    return dimensions == 1 and view.c_contiguous
 
 
 def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegion]]:
@@ -194,7 +194,7 @@ def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
 
     None for other arguments, and for messages that are empty or not inside the array.
     """
-    items: list[Any] = spec if type(spec) is list else list(spec)
+    items: list[object] = spec if type(spec) is list else list(spec)
     number = len(items)
     if number != 2 and number != 3:
         return None

@@ -38,7 +38,7 @@ from pysmpi.mpi.operators.arithmetic import Operator
 from pysmpi.mpi.operators.operators import Op, operator_of
 from pysmpi.mpi.point_to_point.envelopes import communicator_of
 
-_IN_PLACE: Final[Any] = IN_PLACE
+_IN_PLACE: Final[object] = IN_PLACE
 
 
 def located(comm: object) -> tuple[Communicator, int]:

@@ -27,6 +27,9 @@ except ImportError:  # pysmpi was installed without a C compiler
 # A level of repetition: (number, stride in memory, stride in the packed stream), in bytes.
 Dimension = tuple[int, int, int]
 
+# The memory of a program, or a packed stream.
+Memory = bytes | bytearray | memoryview
+
 # Contents of the packed stream: items of (count, basic type) or (count, nested signature).
 Signature = tuple[tuple[int, Any], ...]
 
@@ -38,8 +41,9 @@ LONG_BLOCK = 256
 PLANS_KEPT = 16
 
 
-def _copy_blocks(target: Any, place: int, strides: tuple[int, ...], source: Any, origin: int,
-                 source_strides: tuple[int, ...], counts: tuple[int, ...], length: int) -> None:
+def _copy_blocks(target: Memory, place: int, strides: tuple[int, ...],
+                 source: Memory, origin: int, source_strides: tuple[int, ...],
+                 counts: tuple[int, ...], length: int) -> None:
     """The same as `memcopy.copy_blocks`, without C."""
     block = np.dtype((np.void, length))
     np.ndarray(counts, block, target, place, strides)[...] = \
@@ -343,12 +347,12 @@ class CopyPlan:
                    * (1 if isinstance(part, Run) else len(part.offsets))
                    for part in self.layout.parts)
 
-    def pack(self, memory: object, origin: int, stream: object) -> None:
+    def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
         """Read the message at byte `origin` of `memory` into the writable buffer `stream`."""
         for move in self.moves:
             move.pack(memory, origin, stream)
 
-    def unpack(self, memory: object, origin: int, stream: object) -> None:
+    def unpack(self, memory: Memory, origin: int, stream: Memory) -> None:
         """Write the bytes of `stream` to the message at byte `origin` of `memory`."""
         for move in self.moves:
             move.unpack(memory, origin, stream)
@@ -357,7 +361,7 @@ class CopyPlan:
         """Whether `move` can copy to a message of another plan."""
         return self is other and len(self.moves) == 1 and isinstance(self.moves[0], _Strided)
 
-    def move(self, memory: object, origin: int, room: object, place: int) -> None:
+    def move(self, memory: Memory, origin: int, room: Memory, place: int) -> None:
         """Copy a message to one of the same plan, at byte `place` of `room`, without a stream.
 
         A halo exchange sends columns of a matrix to columns of an equal one.
@@ -407,15 +411,15 @@ class _Strided:
         self.strides = tuple([d[1] for d in run.dims])
         self.packed_strides = tuple([d[2] for d in run.dims])
 
-    def pack(self, memory: Any, origin: int, stream: Any) -> None:
+    def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
         copy_blocks(stream, self.packed, self.packed_strides, memory, origin + self.offset,
                     self.strides, self.counts, self.length)
 
-    def unpack(self, memory: Any, origin: int, stream: Any) -> None:
+    def unpack(self, memory: Memory, origin: int, stream: Memory) -> None:
         copy_blocks(memory, origin + self.offset, self.strides, stream, self.packed,
                     self.packed_strides, self.counts, self.length)
 
-    def move(self, memory: Any, origin: int, room: Any, place: int) -> None:
+    def move(self, memory: Memory, origin: int, room: Memory, place: int) -> None:
         copy_blocks(room, place + self.offset, self.strides, memory, origin + self.offset,
                     self.strides, self.counts, self.length)
 
@@ -450,11 +454,11 @@ class _Indexed:
                 np.ndarray((*self.shape, self.packed_span), self.dtype, stream,
                            self.packed, self.packed_strides))
 
-    def pack(self, memory: object, origin: int, stream: object) -> None:
+    def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
         source, target = self._views(memory, origin, stream)
         target[..., self.packed_index] = source[..., self.index]
 
-    def unpack(self, memory: object, origin: int, stream: object) -> None:
+    def unpack(self, memory: Memory, origin: int, stream: Memory) -> None:
         target, source = self._views(memory, origin, stream)
         target[..., self.index] = source[..., self.packed_index]
 

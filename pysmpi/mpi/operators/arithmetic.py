@@ -23,7 +23,7 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.memory import over
 from pysmpi.mpi.datatypes.datatypes import Datatype
-from pysmpi.mpi.datatypes.layouts import leaves
+from pysmpi.mpi.datatypes.layouts import Memory, leaves
 from pysmpi.mpi.datatypes.records import Type
 
 _ORDERED = frozenset(("integer", "fortran", "multi", "real"))
@@ -300,7 +300,7 @@ def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.d
     return found
 
 
-def _fold_in_memory(operator: Operator, streams: Sequence[object], count: int, record: Type,
+def _fold_in_memory(operator: Operator, streams: Sequence[Memory], count: int, record: Type,
                     keep: bool) -> list[bytes]:
     """For a user's function on a datatype with gaps: lay the elements out as in memory."""
     layout = record.layout
@@ -308,7 +308,7 @@ def _fold_in_memory(operator: Operator, streams: Sequence[object], count: int, r
     origin = max(0, -plan.low)
     span = count * layout.extent
 
-    def spread(stream: object) -> bytearray:
+    def spread(stream: Memory) -> bytearray:
         memory = bytearray(origin + max(span, plan.high))
         plan.unpack(memory, origin, stream)
         return memory
