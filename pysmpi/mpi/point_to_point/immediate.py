@@ -111,38 +111,40 @@ def wait_for_all(handles: object, family: type[Handle]) -> bool:
     if _written or family._table.given:
         return False
     items: list[Any] = list(handles)
+    operations: list[Any] = []
     waits: list[KernelRequest] = []
+    active: list[Any] = []
     for handle in items:
         if not isinstance(handle, family):
             return False
         operation = handle._impl
+        operations.append(operation)
         if operation is not None:
             request = _plain_request(operation)
             if request is None:
                 return False
             waits.append(request)
+            active.append(handle)
     if len(waits) == 0:
         return True
     process: Process = calling_rank().process
     process.wait(waits)
-    errors: list[int] = []
-    subject = None
-    for i in range(len(items)):
-        handle = items[i]
-        operation = handle._impl
-        if operation is None:
-            continue
-        handle._impl = None
-        if not _ended_well(operation.request):
-            error: int = operation.fill(None)
-            if error != SUCCESS:
-                if len(errors) == 0:
-                    errors = [SUCCESS] * len(items)
-                errors[i] = error
-                subject = operation.subject
-    if len(errors) > 0:
-        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
+    well = True
+    for i in range(len(waits)):
+        active[i]._impl = None
+        well = _ended_well(waits[i]) and well
+    if not well:
+        _report(operations)
     return True
+
+
+def _report(operations: list[Any]) -> None:
+    """Fail with the errors of completed operations, None for each handle without one."""
+    errors = [SUCCESS if operation is None else operation.fill(None) for operation in operations]
+    failed = [i for i in range(len(errors)) if errors[i] != SUCCESS]
+    if len(failed) > 0:
+        subject = operations[failed[-1]].subject
+        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
 
 
 def _plain_request(operation: object) -> KernelRequest | None:

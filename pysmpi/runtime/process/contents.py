@@ -60,7 +60,7 @@ class Contents:
         """Whether the contents differ from those that were put there."""
         if self.version is not None:
             return bool(self.version.differs(0))
-        return bool(_copy(self.thing) != self.shown)
+        return not _same(self.thing, self.shown)
 
     def note(self, state: State) -> None:
         """Record the changes of the current state."""
@@ -106,10 +106,20 @@ class Contents:
         self.add(self.base, self.shown, before)
 
 
+# Methods that a class of containers has in place of these may warn, or change the filters of
+# warnings, as those of matplotlib's `rcParams` do.
 def _copy(thing: Any) -> object:
-    if isinstance(thing, dict):
+    if isinstance(thing, OrderedDict):
         return dict(thing)
+    if isinstance(thing, dict):
+        return dict(thing if type(thing).__iter__ is dict.__iter__ else dict.items(thing))
     return list(thing) if isinstance(thing, list) else set(thing)
+
+
+def _same(thing: Any, contents: Any) -> bool:
+    """Whether a container has these contents."""
+    kind = next(kind for kind in (dict, list, set) if isinstance(thing, kind))
+    return kind.__eq__(thing, contents) is True
 
 
 def _fill(thing: Any, wanted: Any) -> None:
