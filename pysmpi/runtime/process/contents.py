@@ -18,6 +18,7 @@ from typing import Any
 import numpy
 
 from pysmpi.runtime.process.exchange import Exchange, State
+from pysmpi.runtime.process.versions import Versions
 
 # Before numpy 2.0, and for print options before 2.2, numpy keeps its settings for the process.
 _NUMPY = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
@@ -50,7 +51,7 @@ class Contents:
         self.thing = thing
         self.add = _push if name.endswith("+") else _add
         self.base = self.shown = _copy(thing)
-        self.version: Any = None
+        self.version: Versions | None = None
         if exchange.known and isinstance(thing, dict):
             self.version = exchange.versions()
             self.version.note(self.version.add(thing))
@@ -59,7 +60,7 @@ class Contents:
     def changed(self) -> bool:
         """Whether the contents differ from those that were put there."""
         if self.version is not None:
-            return bool(self.version.differs(0))
+            return self.version.differs(0)
         return not _same(self.thing, self.shown)
 
     def note(self, state: State) -> None:
