@@ -194,9 +194,9 @@ static int copy_apart(Blocks *target, Blocks *source, const Py_ssize_t *counts, 
     Py_ssize_t strides[MOST_DIMENSIONS], size = length;
     for (int i = dimensions - 1; i >= 0; i--) {
         strides[i] = size;
-        size *= counts[i];
+        size = size <= PY_SSIZE_T_MAX / counts[i] ? size * counts[i] : PY_SSIZE_T_MAX;
     }
-    char *between = PyMem_Malloc(size);
+    char *between = size < PY_SSIZE_T_MAX ? PyMem_Malloc(size) : NULL;
     if (between == NULL) {
         PyErr_NoMemory();
         return -1;

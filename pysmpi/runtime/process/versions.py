@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 __all__ = ["NoVersions", "Versions"]
 
+
 class NoVersions:
     """The same as `dict_versions.Versions`, but every dictionary counts as changed."""
 
