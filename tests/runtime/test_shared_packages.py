@@ -150,7 +150,9 @@ def test_an_extension_module_of_a_private_package_is_there_in_every_rank(site, w
     path = write(
         "program.py",
         """
+        from mpi4py import MPI
         import compiled._json
+        MPI.give_way()
         print(id(compiled), id(compiled._json), compiled._json.make_scanner.__name__)
         """,
     )

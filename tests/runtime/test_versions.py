@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,7 @@ from hypothesis import strategies as st
 
 from pysmpi.runtime.process.versions import NoVersions, Versions
 
-compiled = pytest.mark.skipif(
-    Versions is NoVersions, reason="dictionaries have no versions here, or there is no C compiler"
-)
+compiled = pytest.mark.skipif(Versions is NoVersions, reason="there is no C compiler")
 CHANGES = st.sampled_from(["set", "delete", "clear", "update", "none"])
 
 
@@ -91,6 +90,63 @@ def test_wrong_arguments():
         versions.next_changed(-1)
     with pytest.raises(TypeError):
         versions.note("0")
+
+
+@compiled
+def test_dictionaries_of_several_objects():
+    space, other = {}, {}
+    first, second, third = Versions(), Versions(), Versions()
+    for versions in (first, second, third):
+        versions.add(other)
+        versions.add(space)
+        assert changed(versions) == [0, 1]
+    del second  # it is between the others
+    space["a"] = 1
+    assert changed(first) == changed(third) == [1]
+    del third
+    space["a"] = 2
+    assert changed(first) == [1]
+    again = Versions()
+    again.add(space)
+    del first
+    assert changed(again) == [0]
+    assert changed(again) == []
+    space["a"] = 3
+    assert changed(again) == [0]
+
+
+@compiled
+def test_a_dictionary_twice():
+    space, versions = {}, Versions()
+    assert [versions.add(space), versions.add(space)] == [0, 1]
+    assert changed(versions) == [0, 1]
+    space["a"] = 1
+    assert changed(versions) == [0, 1]
+
+
+@compiled
+def test_attributes_and_globals():
+    class Plain:
+        pass
+
+    holder, module = Plain(), ModuleType("module")
+    holder.name = 0
+    versions = Versions()
+    versions.add(vars(holder))
+    versions.add(vars(module))
+    code = compile("name = 0\ndef store(value):\n global name\n name = value", "module", "exec")
+    exec(code, vars(module))
+    changed(versions)
+    for value in range(1, 100):  # the interpreter adapts its instructions meanwhile
+        holder.name = value
+        assert 0 in changed(versions)
+        vars(module)["store"](value)
+        assert 1 in changed(versions)
+        assert 1 not in changed(versions)
+        module.name = -value
+        assert 1 in changed(versions)
+    del holder.name
+    assert 0 in changed(versions)
 
 
 @compiled

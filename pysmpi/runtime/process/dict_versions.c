@@ -1,8 +1,9 @@
 /* A quick test whether dictionaries have changed.
 
-   CPython gives every dictionary a number that changes whenever the dictionary does (PEP 509, until
-   3.12), and that Python code cannot read. To read it takes a few instructions; to compare the
-   values of the names that are exchanged at a switch of ranks takes hundreds. */
+   CPython before 3.12 gives every dictionary a number that changes whenever the dictionary does (PEP
+   509), and that Python code cannot read. Later, CPython calls a watcher of the dictionary instead,
+   which counts here. Both take a few instructions; to compare the values of the names that are
+   exchanged at a switch of ranks takes hundreds. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -11,24 +12,79 @@
 typedef struct {
     PyObject *dictionary;
     uint64_t noted;
+    uint64_t events; /* that a watcher has counted */
 } Entry;
 
-typedef struct {
+typedef struct Versions {
     PyObject_HEAD
     Py_ssize_t count;
     Entry *entries;
+    struct Versions *previous, *next;
 } Versions;
 
-#if PY_VERSION_HEX < 0x030D0000
-static uint64_t version_of(PyObject *dictionary)
+/* All objects with entries, so that a watcher finds the entries of a dictionary. */
+static Versions *all;
+
+#if PY_VERSION_HEX < 0x030C0000
+static uint64_t version_of(Entry *entry)
 {
-    return ((PyDictObject *)dictionary)->ma_version_tag;
+    return ((PyDictObject *)entry->dictionary)->ma_version_tag;
 }
-#else
-#define HAVE_NO_VERSIONS
-static uint64_t version_of(PyObject *dictionary)
+
+static int begin_watching(void)
 {
     return 0;
+}
+
+static int watch(PyObject *dictionary)
+{
+    return 0;
+}
+
+static void unwatch(PyObject *dictionary)
+{
+}
+#else
+static int watcher = -1;
+
+static uint64_t version_of(Entry *entry)
+{
+    /* CPython 3.13 does not tell of an assignment to an attribute whose value is in the object. */
+    if (((PyDictObject *)entry->dictionary)->ma_values != NULL)
+        entry->events++;
+    return entry->events;
+}
+
+static int count_event(PyDict_WatchEvent event, PyObject *dictionary, PyObject *key, PyObject *value)
+{
+    for (Versions *each = all; each != NULL; each = each->next)
+        for (Py_ssize_t i = 0; i < each->count; i++)
+            if (each->entries[i].dictionary == dictionary)
+                each->entries[i].events++;
+    return 0;
+}
+
+static int begin_watching(void)
+{
+    if (watcher < 0)
+        watcher = PyDict_AddWatcher(count_event);
+    return watcher < 0 ? -1 : 0;
+}
+
+static int watch(PyObject *dictionary)
+{
+    return PyDict_Watch(watcher, dictionary);
+}
+
+/* Stop watching a dictionary, unless another entry needs it. */
+static void unwatch(PyObject *dictionary)
+{
+    for (Versions *each = all; each != NULL; each = each->next)
+        for (Py_ssize_t i = 0; i < each->count; i++)
+            if (each->entries[i].dictionary == dictionary)
+                return;
+    if (PyDict_Unwatch(watcher, dictionary) < 0)
+        PyErr_WriteUnraisable(dictionary);
 }
 #endif
 
@@ -42,9 +98,17 @@ static PyObject *add(Versions *self, PyObject *dictionary)
     if (entries == NULL)
         return PyErr_NoMemory();
     self->entries = entries;
+    if (watch(dictionary) < 0)
+        return NULL;
     /* No version is 0: the dictionary has changed since before it was added. */
-    entries[self->count] = (Entry){Py_NewRef(dictionary), 0};
-    return PyLong_FromSsize_t(self->count++);
+    entries[self->count] = (Entry){Py_NewRef(dictionary), 0, 1};
+    if (self->count++ == 0) {
+        self->next = all;
+        if (all != NULL)
+            all->previous = self;
+        all = self;
+    }
+    return PyLong_FromSsize_t(self->count - 1);
 }
 
 /* The entry with a number, NULL with an error if there is none. */
@@ -67,7 +131,7 @@ static PyObject *next_changed(Versions *self, PyObject *first)
         return NULL;
     }
     for (; i < self->count; i++) {
-        uint64_t version = version_of(self->entries[i].dictionary);
+        uint64_t version = version_of(&self->entries[i]);
         if (version != self->entries[i].noted) {
             self->entries[i].noted = version;
             return PyLong_FromSsize_t(i);
@@ -79,7 +143,7 @@ static PyObject *next_changed(Versions *self, PyObject *first)
 static PyObject *differs(Versions *self, PyObject *number)
 {
     Entry *entry = entry_of(self, number);
-    return entry == NULL ? NULL : PyBool_FromLong(version_of(entry->dictionary) != entry->noted);
+    return entry == NULL ? NULL : PyBool_FromLong(version_of(entry) != entry->noted);
 }
 
 static PyObject *note(Versions *self, PyObject *number)
@@ -87,7 +151,7 @@ static PyObject *note(Versions *self, PyObject *number)
     Entry *entry = entry_of(self, number);
     if (entry == NULL)
         return NULL;
-    entry->noted = version_of(entry->dictionary);
+    entry->noted = version_of(entry);
     Py_RETURN_NONE;
 }
 
@@ -101,8 +165,18 @@ static int traverse(Versions *self, visitproc visit, void *arg)
 static int clear(Versions *self)
 {
     while (self->count > 0) {
-        self->count--;
-        Py_DECREF(self->entries[self->count].dictionary);
+        PyObject *dictionary = self->entries[--self->count].dictionary;
+        if (self->count == 0) {
+            if (self->previous != NULL)
+                self->previous->next = self->next;
+            else
+                all = self->next;
+            if (self->next != NULL)
+                self->next->previous = self->previous;
+            self->previous = self->next = NULL;
+        }
+        unwatch(dictionary);
+        Py_DECREF(dictionary);
     }
     return 0;
 }
@@ -147,15 +221,10 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_dict_versions(void)
 {
-#ifdef HAVE_NO_VERSIONS
-    PyErr_SetString(PyExc_ImportError, "dictionaries of this interpreter have no versions");
-    return NULL;
-#else
-    if (PyType_Ready(&versions_type) < 0)
+    if (begin_watching() < 0 || PyType_Ready(&versions_type) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module != NULL && PyModule_AddObjectRef(module, "Versions", (PyObject *)&versions_type) < 0)
         Py_CLEAR(module);
     return module;
-#endif
 }

@@ -60,6 +60,7 @@ def fork(real: Callable[..., object], *args: object, **kwargs: object) -> object
     A signal that arrives before the child has replaced pysmpi's handlers would interrupt a
     simulation that the child does not have. Such signals wait until then.
     """
+    threading.current_thread()  # makes the rank's thread known, which the child looks up
     before = None if _mask is None else _mask(signal.SIG_BLOCK, _ENDING)
     try:
         answer = real(*args, **kwargs)
@@ -124,6 +125,8 @@ def _become_main_thread() -> None:
     thread = state._main_thread  # it determined the surviving thread at the fork
     ident = threading.get_ident()
     thread._ident = ident
+    if hasattr(state, "_make_thread_handle"):
+        thread._handle = state._make_thread_handle(ident)
     state._active.clear()
     state._active[ident] = thread
     state._after_fork()

@@ -1,7 +1,7 @@
 """The dictionaries that have changed since a rank continued.
 
-CPython gives every dictionary a number that changes whenever the dictionary does, until 3.12.
-Without such numbers, or without a C compiler, every dictionary counts as changed.
+`dict_versions.c` has CPython tell which ones. Without a C compiler, every dictionary counts as
+changed.
 """
 
 from __future__ import annotations

@@ -93,6 +93,14 @@ class _MainThread(threading.Thread):
         super().__init__(name="MainThread", daemon=False)
         self._started.set()  # type: ignore[attr-defined]
 
+    def identify(self, ident: int) -> None:
+        """Have this number as a thread."""
+        space = vars(self)
+        space["_ident"] = ident
+        handle = space.get("_handle")
+        if isinstance(handle, _Handle):
+            handle.ident = ident  # a fork compares it
+
     def is_alive(self) -> bool:
         return True
 
@@ -218,14 +226,14 @@ class Threads:
 
     # Functions of `threading`
 
-    def main_of(self, environment: RankEnvironment) -> threading.Thread:
+    def main_of(self, environment: RankEnvironment) -> _MainThread:
         """The main thread of a rank."""
         thread = environment.main_thread
         if thread is None:
             thread = environment.main_thread = _MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
-                vars(thread)["_ident"] = _identify(fiber)
+                thread.identify(_identify(fiber))
         return thread
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
@@ -236,8 +244,9 @@ class Threads:
             if environment is None or getattr(running(), "is_thread", False):
                 return real()
             thread = self.main_of(environment)
-            thread._set_ident()  # type: ignore[attr-defined]
-            threading._active[thread.ident] = thread  # type: ignore[attr-defined]
+            ident = threading.get_ident()
+            thread.identify(ident)
+            threading._active[ident] = thread  # type: ignore[attr-defined]
             return thread
 
         return unknown_thread

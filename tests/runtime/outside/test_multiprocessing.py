@@ -64,6 +64,7 @@ def test_processes_queues_and_pools(method, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("True"), done.stdout + done.stderr
+    assert done.stderr == ""
 
 
 def test_threads_of_a_rank_exclude_each_other_by_a_recursive_lock():
