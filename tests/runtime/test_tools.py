@@ -49,7 +49,8 @@ def test_the_debugger_of_any_rank_has_the_terminal(tmp_path: Path) -> None:
         print("end", comm.rank, x)
         """,
         tmp_path,
-        typed="p x\nn\nn\np x + 1000\nc\n",
+        # From Python 3.13 on it stops in the line of `breakpoint()`.
+        typed=("n\n" if sys.version_info >= (3, 13) else "") + "p x\nn\nn\np x + 1000\nc\n",
     )
     assert done.stderr == ""
     assert "(Pdb, rank 2) 20\n" in done.stdout
@@ -82,6 +83,50 @@ def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert sorted(done.stdout.splitlines()) == ["1 20 None", "2 20 None"]
+
+
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring is in Python 3.12")
+def test_each_rank_has_its_own_tools_of_monitoring(tmp_path: Path) -> None:
+    done = run(
+        """
+        monitoring = sys.monitoring
+        found = []
+        def own():
+            pass
+        def others():
+            pass
+        if comm.rank < 2:
+            monitoring.use_tool_id(3, f"tool of {comm.rank}")
+            monitoring.set_events(3, monitoring.events.PY_START)
+            monitoring.register_callback(
+                3, monitoring.events.PY_START,
+                lambda code, offset: found.append((code.co_name, comm.rank)),
+            )
+        names = []
+        for i in range(4):
+            own() if comm.rank < 2 else others()
+            names.append(monitoring.get_tool(3))
+            comm.Barrier()
+            if (comm.rank, i) == (0, 1):
+                monitoring.free_tool_id(3)
+        assert names == {
+            0: ["tool of 0"] * 2 + [None] * 2, 1: ["tool of 1"] * 4, 2: [None] * 4
+        }[comm.rank], names
+        if comm.rank == 1:
+            try:
+                monitoring.use_tool_id(3, "again")
+            except ValueError as error:
+                print(error)
+        mine = [rank for name, rank in found if name == "own"]
+        assert "others" not in [name for name, rank in found]
+        print(comm.rank, mine)
+        """,
+        tmp_path,
+    )
+    assert done.stderr == ""
+    assert sorted(done.stdout.splitlines()) == [
+        "0 [0, 0]", "1 [1, 1, 1, 1]", "2 []", "tool 3 is already in use"
+    ]  # fmt: skip
 
 
 def test_a_profile_around_the_program_of_each_rank(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ CUDA array interface) into one flat view of bytes. All memory of a simulated ran
 array that claims to be on a device is accessed like any other, but it is not *accessible*:
 `MPI.buffer` refuses to index it, as in mpi4py.
 
-From Python 3.12 on a class can export a buffer through `__buffer__`; before, only C types could.
-`delegate_exports` and `export_with` fill the slot in the type object that C types use.
+`delegate_exports` and `export_with` let a class export a buffer through the slot in the type object
+that C types use. `__buffer__`, from Python 3.12 on, cannot export one without an owner.
 """
 
 from __future__ import annotations
@@ -98,8 +98,7 @@ def address_of(memory: Any) -> int:
 
 
 # Exposing memory. The offsets are those of CPython's PyTypeObject and PyBufferProcs on a 64-bit
-# machine, stable from 3.8 to 3.11; from 3.12 on none of this is used.
-_BY_SLOT = sys.version_info < (3, 12)
+# machine, stable from 3.8 to 3.13.
 _TP_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
 _kept: list[object] = []
 
@@ -119,8 +118,7 @@ def delegate_exports(cls: type) -> None:
     getbuffer function can be used: no Python code runs, and a refusal raises the exporter's
     exception.
     """
-    if _BY_SLOT:
-        _buffer_slot(cls).value = _buffer_slot(pickle.PickleBuffer).value
+    _buffer_slot(cls).value = _buffer_slot(pickle.PickleBuffer).value
 
 
 def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
@@ -128,13 +126,11 @@ def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
 
     None means an empty buffer without an owner.
     """
-    if not _BY_SLOT:
+    if sys.version_info >= (3, 12):
         def __buffer__(self: object, flags: int) -> memoryview:
-            memory = exporter(self)
-            return memoryview(b"" if memory is None else memory)
+            return memoryview(self)  # type: ignore[arg-type]
 
-        cls.__buffer__ = __buffer__  # type: ignore[attr-defined]
-        return
+        cls.__buffer__ = __buffer__  # type: ignore[attr-defined]  # for `collections.abc.Buffer`
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
     get_buffer = ctypes.PYFUNCTYPE(
         ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int

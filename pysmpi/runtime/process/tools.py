@@ -27,6 +27,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.records import record
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process import monitoring
 from pysmpi.runtime.process.exchange import Exchange
 
 
@@ -40,6 +41,8 @@ class _Faults:
 Function = Callable[[], Any]
 
 _ENABLED = StateSlot(ranks.Rank, _Faults)
+
+_MONITORING = hasattr(sys, "monitoring")  # profilers use it in place of `sys.setprofile`
 
 NAMED = 1000  # ranks below this number have a function of their own, the others share two
 
@@ -311,6 +314,7 @@ def install(
     for name in ("_trace_hook", "_profile_hook"):
         exchange.watch(vars(threading), name)
     hooks = Hooks(patches)
+    monitoring.install(patches)
     _under_pydevd(patches)
     state: Any = threading
     if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
@@ -329,9 +333,12 @@ def install(
             hooks.follow()
             real(self, *args, **kwargs)
 
-        patches.set(kind, "enable", like(real, enable))
+        if not _MONITORING:
+            patches.set(kind, "enable", like(real, enable))
 
     def patch_profiler(patches: Patches, module: ModuleType) -> None:
+        if _MONITORING:
+            return
         # `python -m cProfile` derives a class from this one, which cannot be changed.
         class Profiler(module.Profiler):  # type: ignore[name-defined, misc]
             __doc__ = module.Profiler.__doc__

@@ -229,7 +229,7 @@ class Threads:
     def main_of(self, environment: RankEnvironment) -> _MainThread:
         """The main thread of a rank."""
         thread = environment.main_thread
-        if thread is None:
+        if not isinstance(thread, _MainThread):
             thread = environment.main_thread = _MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
