@@ -222,7 +222,7 @@ class Interpreter:
         """
         try:
             if not simulator.simulates():
-                forks.leave(rank_environment)
+                forks.leave()
             if isinstance(error, exits.HardExit | GreenletExit | KeyboardInterrupt):
                 return
             if isinstance(error, SystemExit):

@@ -6,19 +6,20 @@ threads, real waits. When the program of the rank ends in it, the process ends.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
-from pysmpi.runtime.process.exits import HardExit, run_exit_functions
+from pysmpi.runtime.process.exits import HardExit
 from pysmpi.runtime.process.rank_environment import RankEnvironment
+from pysmpi.runtime.program_errors import strip
 
 _exit, _getpid = os._exit, os.getpid
 # A rank sees Python's handlers in place of pysmpi's; a child has to replace the real ones.
@@ -90,6 +91,7 @@ def _become_plain() -> None:
     if type(rank) is ranks.Rank:
         rank.__class__ = _Forked
     _keep_variables(variables)
+    _keep_exit_functions(rank_environment)
     _become_main_thread()
 
 
@@ -119,6 +121,13 @@ def _keep_variables(own: dict[str, str]) -> None:
             os.environ[name] = value
 
 
+def _keep_exit_functions(rank_environment: RankEnvironment) -> None:
+    """Let the child have the exit functions of its rank, and none of the simulation's process."""
+    atexit._clear()
+    for function, arguments, keywords in rank_environment.at_exit or ():
+        atexit.register(function, *arguments, **keywords)
+
+
 def _become_main_thread() -> None:
     """Make the thread of the rank the main thread of this process in `threading`."""
     state: Any = threading
@@ -134,7 +143,13 @@ def _become_main_thread() -> None:
         thread._set_tstate_lock()
 
 
-def leave(rank_environment: RankEnvironment) -> NoReturn:
+def _show(error: BaseException) -> None:
+    """Show an exception as Python does, without frames of pysmpi."""
+    trace = strip(error.__traceback__)
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
+def leave() -> NoReturn:
     """End this process as Python does after the end of a program, or after its exception."""
     error = sys.exc_info()[1]
     status = 0
@@ -147,14 +162,14 @@ def leave(rank_environment: RankEnvironment) -> NoReturn:
             print(error.code, file=sys.stderr)
             status = 1
     elif error is not None:
-        traceback.print_exception(error)
+        _show(error)
         status = 1
-    try:
-        shutdown: Any = vars(threading)["_shutdown"]
-        shutdown()
-        run_exit_functions(rank_environment)
-    except BaseException:
-        traceback.print_exc()
+    shutdown: Any = vars(threading)["_shutdown"]
+    for step in (shutdown, atexit._run_exitfuncs):
+        try:
+            step()
+        except BaseException as failure:
+            _show(failure)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

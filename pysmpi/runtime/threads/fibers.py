@@ -191,7 +191,7 @@ class Threads:
                 traceback.print_exc()
             finally:
                 if not simulates():
-                    forks.leave(environment)
+                    forks.leave()
                 if handle is not None:
                     handle._set_done()
                 sentinel = getattr(running(), "sentinel", None)

@@ -210,6 +210,53 @@ def test_the_child_of_a_fork_is_a_plain_process():
     assert run(main, 2).returns == [(b"1 0 1", 7), (b"1 1 1", 7)]
 
 
+ENDS = """
+import atexit, os, sys
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+parent = os.getpid()
+def say(text):
+    os.write(1, f"{text} of the {'rank' if os.getpid() == parent else 'child'}\\n".encode())
+atexit.register(say, "first")
+world.Barrier()
+pid = os.fork()
+if pid:
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+else:
+    atexit.register(say, "second")
+    if sys.argv[1] == "error":
+        raise ValueError("wrong")
+    if sys.argv[1] == "barrier":
+        world.Barrier()
+    if sys.argv[1] == "exit":
+        sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("end", 0), ("exit", 3), ("error", 1), ("barrier", 1)]
+)
+def test_the_child_of_a_fork_ends_as_a_process_does(how, status, tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(ENDS)
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "1", "--compute", "none", file, how],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [
+        "second of the child", "first of the child", str(status), "first of the rank"
+    ]  # fmt: skip
+    lines = done.stderr.splitlines()
+    if how in ("end", "exit"):
+        assert lines == []
+    else:
+        assert [line for line in lines if line.startswith("  File")] == [
+            f'  File "{file}", line {16 if how == "error" else 18}, in <module>'
+        ]
+        assert ("ValueError: wrong" in lines[-1]) == (how == "error")
+        assert ("is no rank" in lines[-1]) == (how == "barrier")
+
+
 def test_the_child_of_a_fork_takes_no_part_in_communication():
     def main():
         import os
