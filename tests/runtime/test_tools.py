@@ -20,6 +20,11 @@ import pytest
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.process import tools
 
+# What docs/ranks.md says of Python 3.12 and later.
+TOOLS = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+if hasattr(sys, "monitoring"):
+    TOOLS["COVERAGE_CORE"] = "sysmon"
+
 START = "import sys, threading\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
 
 
@@ -31,7 +36,7 @@ def run(
         [sys.executable, *before, "-m", "pysmpi", "run", "-q", "-n", str(ranks),
          "--compute", "none", *after, "prog.py"],
         capture_output=True, text=True, timeout=100, cwd=cwd, input=typed,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env=TOOLS,
     )  # fmt: skip
 
 
@@ -340,6 +345,9 @@ def _of_another_rank(client: Client, name: str) -> tuple[list[str], list[int], s
     return [one["name"] for one in frames[:2]], [one["line"] for one in frames[:2]], *answers
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 13), reason="debugpy stops in one rank with Python 3.13: docs/ranks.md"
+)
 def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
     pytest.importorskip("debugpy", reason="debugpy is not installed")
     program = tmp_path / "prog.py"
@@ -359,7 +367,7 @@ def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
             [sys.executable, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", str(port),
              "--wait-for-client", "-m", "pysmpi", "run", "-q", "-n", "3", str(program)],
             stdout=stream, stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env=TOOLS,
         )  # fmt: skip
     try:
         client = Client(port)

@@ -417,6 +417,9 @@ def _under_pydevd(patches: Patches) -> None:
     custom: Any = sys.modules.get("_pydevd_bundle.pydevd_custom_frames")
     if debugger is None or variables is None or tracing is None or custom is None:
         return
+    # It would start its thread for evaluations at a stop, where no thread can begin.
+    with debugger.timeout_tracker.call_on_timeout(60.0, lambda: None):
+        pass
     kind = type(debugger)
     real = kind.do_wait_suspend
     space = real.__globals__
