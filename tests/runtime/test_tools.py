@@ -90,7 +90,7 @@ def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
     assert sorted(done.stdout.splitlines()) == ["1 20 None", "2 20 None"]
 
 
-@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring is in Python 3.12")
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="needs Python 3.12")
 def test_each_rank_has_its_own_tools_of_monitoring(tmp_path: Path) -> None:
     done = run(
         """

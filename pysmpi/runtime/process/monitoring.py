@@ -35,11 +35,16 @@ class _Tool:
     callbacks: dict[int, object]
 
 
-def install(patches: Patches) -> None:
-    """Give each rank its own tools until the patches are undone."""
+def install(patches: Patches) -> bool:
+    """Give each rank its own tools until the patches are undone.
+
+    Returns whether the interpreter has such tools.
+    """
     module = getattr(sys, "monitoring", None)
-    if isinstance(module, ModuleType):
-        _Monitoring(patches, module)
+    if not isinstance(module, ModuleType):
+        return False
+    _Monitoring(patches, module)
+    return True
 
 
 class _Monitoring:
@@ -78,6 +83,7 @@ class _Monitoring:
         own = self.owned.get(rank, {})
         if tool_id in self.latest and tool_id not in own:
             self.free(tool_id)  # another rank's, which does not run
+            del self.latest[tool_id]
         self.use(tool_id, name)
         self._follow(rank)
         self.owned.setdefault(rank, {})[tool_id] = _Tool(name, 0, {})

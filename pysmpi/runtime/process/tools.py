@@ -42,8 +42,6 @@ Function = Callable[[], Any]
 
 _ENABLED = StateSlot(ranks.Rank, _Faults)
 
-_MONITORING = hasattr(sys, "monitoring")  # profilers use it in place of `sys.setprofile`
-
 NAMED = 1000  # ranks below this number have a function of their own, the others share two
 
 
@@ -314,7 +312,7 @@ def install(
     for name in ("_trace_hook", "_profile_hook"):
         exchange.watch(vars(threading), name)
     hooks = Hooks(patches)
-    monitoring.install(patches)
+    monitored = monitoring.install(patches)
     _under_pydevd(patches)
     state: Any = threading
     if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
@@ -333,12 +331,9 @@ def install(
             hooks.follow()
             real(self, *args, **kwargs)
 
-        if not _MONITORING:
-            patches.set(kind, "enable", like(real, enable))
+        patches.set(kind, "enable", like(real, enable))
 
     def patch_profiler(patches: Patches, module: ModuleType) -> None:
-        if _MONITORING:
-            return
         # `python -m cProfile` derives a class from this one, which cannot be changed.
         class Profiler(module.Profiler):  # type: ignore[name-defined, misc]
             __doc__ = module.Profiler.__doc__
@@ -353,13 +348,14 @@ def install(
     def follow(patches: Patches, module: ModuleType) -> None:
         hooks.follow()
 
-    return {
-        "_lsprof": patch_profiler,
+    loaded: dict[str, Callable[[Patches, ModuleType], Any]] = {
         "pyinstrument.low_level.stat_profile": follow,
-        "cProfile": patch_profile,
         "faulthandler": patch_faulthandler,
         "pdb": patch_pdb,
     }
+    if not monitored:
+        loaded |= {"_lsprof": patch_profiler, "cProfile": patch_profile}
+    return loaded
 
 
 def _follow_calls(patches: Patches, module: object, name: str, hooks: Hooks) -> None:
@@ -417,7 +413,7 @@ def _under_pydevd(patches: Patches) -> None:
     custom: Any = sys.modules.get("_pydevd_bundle.pydevd_custom_frames")
     if debugger is None or variables is None or tracing is None or custom is None:
         return
-    # It would start its thread for evaluations at a stop, where no thread can begin.
+    # It would start its thread for evaluations at a stop; with `sys.monitoring` none begins there.
     with debugger.timeout_tracker.call_on_timeout(60.0, lambda: None):
         pass
     kind = type(debugger)
