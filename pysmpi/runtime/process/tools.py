@@ -39,6 +39,7 @@ class _Faults:
 
 
 Function = Callable[[], Any]
+_Patch = Callable[[Patches, ModuleType], Any]
 
 _ENABLED = StateSlot(ranks.Rank, _Faults)
 
@@ -301,9 +302,7 @@ def begin_fiber() -> None:
         sys.setprofile(state._profile_hook)
 
 
-def install(
-    patches: Patches, exchange: Exchange
-) -> dict[str, Callable[[Patches, ModuleType], Any]]:
+def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
     """Let tools work in ranks until the patches are undone.
 
     `exchange` gives each rank its own functions for the threads that it starts. Returns the
@@ -348,7 +347,7 @@ def install(
     def follow(patches: Patches, module: ModuleType) -> None:
         hooks.follow()
 
-    loaded: dict[str, Callable[[Patches, ModuleType], Any]] = {
+    loaded: dict[str, _Patch] = {
         "pyinstrument.low_level.stat_profile": follow,
         "faulthandler": patch_faulthandler,
         "pdb": patch_pdb,
