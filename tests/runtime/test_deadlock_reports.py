@@ -250,7 +250,7 @@ def test_threads(stuck: Stuck):
     report = str(found)
     assert "2 ranks wait, none can go on" in report
     assert re.search(r"ranks 0-1  wait in join\(\) +prog.py:11", report)
-    assert "recv(source=rank+1, tag=1) in a thread" in report
+    assert "recv(source=rank+1, tag=1) in thread Thread-1 (" in report
     assert [rank for rank, _ in found.cycle] == [0, 1]
 
 

@@ -65,6 +65,8 @@ class Causes:
             return self._explain_collective(wait, wait.collective)
         if wait.own:
             who = text.ranks([wait.pid])
+            if wait.joins:
+                return [(8, _ended(who, wait))]
             return [(9, f"{who} waits in {wait.call} for another of its own threads")]
         lines = []
         for piece in wait.pieces[:3]:
@@ -501,6 +503,18 @@ def _ordinal(communicator: Communicator, wait: Wait) -> int:
     if wait.pid in communicator.group:
         return max(communicator.begun(communicator.rank_of(wait.pid)), 1)
     return 1
+
+
+def _ended(who: str, wait: Wait) -> str:
+    """The end of the program of a rank that waits for one of its threads."""
+    error = wait.ended_by
+    if error is None:
+        how = "has reached its end"
+    elif isinstance(error, SystemExit):
+        how = "has called sys.exit"
+    else:
+        how = f"was ended by {type(error).__name__}"
+    return f"the program of {who} {how}; Python then waits for thread {wait.joins}, no daemon"
 
 
 def _place(wait: Wait) -> str:

@@ -6,6 +6,7 @@ requests and the communicators when it is needed, which may take time.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import Partitioned, PartitionedSend
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.records import record
+from pysmpi.runtime.program_errors import error_site
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -83,7 +85,10 @@ class Wait:
     pieces: list[Piece] = field(default_factory=list)
     collective: Collective | None = None
     thread: int = 0
+    thread_name: str = ""
     own: bool = False  # whether only another thread of the rank could end it
+    joins: str = ""  # the thread that the rank waits for at its end
+    ended_by: BaseException | None = None  # its program, then
 
     @property
     def pid(self) -> int:
@@ -137,6 +142,12 @@ class WaitFinder:
                 None,
             )
         wait.own = fiber.gate is not None
+        wait.thread_name = name_of_thread(fiber) if thread else ""
+        main: Any = getattr(rank.program, "main_thread", None)
+        joined = None if thread or main is None else getattr(main, "joins", None)
+        if joined is not None:
+            wait.joins, wait.ended_by = joined.name, main.ended_by
+            wait.site = None if wait.ended_by is None else error_site(wait.ended_by)
         process = fiber.process
         pending: list[KernelRequest] = list(process.pending())
         if call is not None and _tests(call.name):
@@ -273,6 +284,13 @@ def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
     arguments = {} if claim.target < 0 else {"rank": claim.target}
     pids = frozenset(locks.group[rank] for rank in locks.ahead(claim))
     return Piece(name, arguments, request=request, pids=pids)
+
+
+def name_of_thread(fiber: Fiber) -> str:
+    """The name that the program's thread has; empty for one without a `threading.Thread`."""
+    threads: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+    found = threads.get(getattr(fiber, "thread_number", -1))
+    return "" if found is None else found.name
 
 
 def decode(tag: int) -> tuple[int, str]:

@@ -92,6 +92,9 @@ class _MainThread(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="MainThread", daemon=False)
         self._started.set()  # type: ignore[attr-defined]
+        self.joins: threading.Thread | None = None  # at the end of the program
+        self.ended_by: BaseException | None = None
+        self.counts: dict[str, int] = {}  # of the names that its process has given
 
     def identify(self, ident: int) -> None:
         """Have this number as a thread."""
@@ -261,6 +264,19 @@ class Threads:
 
         return _bootstrap
 
+    def count(self, real: Callable[[], int], what: str, first: int) -> Callable[[], int]:
+        """A counter of names, such as that of `Thread-1`, which each process has."""
+
+        def count() -> int:
+            environment = here()
+            if environment is None:
+                return real()
+            counts = self.main_of(environment).counts
+            counts[what] = number = counts.get(what, first - 1) + 1
+            return number
+
+        return count
+
     def main_thread(self, real: Callable[[], object]) -> Callable[[], object]:
         def main_thread() -> object:
             environment = here()
@@ -280,20 +296,33 @@ class Threads:
 
     # The end of a rank
 
-    def finish(self, environment: RankEnvironment) -> None:
+    def awaited(self, environment: RankEnvironment) -> list[threading.Thread]:
+        """The threads that the end of a rank waits for: those that live and are no daemons."""
+        return [
+            thread
+            for thread, owner in list(self.members.items())
+            if owner is environment and not thread.daemon and thread.ident in threading._active  # type: ignore[attr-defined]
+        ]
+
+    def finish(self, environment: RankEnvironment, error: BaseException | None = None) -> None:
         """Wait for the threads of the rank that is running, except for daemons.
 
-        As Python does at the end of a process; executors are shut down first.
+        As Python does at the end of a process; executors are shut down first. `error` has ended
+        the program.
         """
         for executor, owner in list(self.executors.items()):
             if owner is environment:
-                executor.shutdown(wait=True)
-        for thread, owner in list(self.members.items()):
-            if owner is environment and not thread.daemon and thread.is_alive():
+                # Threads of pools are joined below, where a report can name them.
+                executor.shutdown(wait=not hasattr(executor, "_work_queue"))
+        for thread in self.awaited(environment):
+            main = self.main_of(environment)
+            main.joins, main.ended_by = thread, error
+            try:
                 thread.join()
-        main = environment.main_thread
-        if main is not None:
-            threading._active.pop(main.ident, None)  # type: ignore[attr-defined]
+            finally:
+                main.joins = main.ended_by = None
+        if environment.main_thread is not None:
+            threading._active.pop(environment.main_thread.ident, None)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Forget the threads that are left at the end of a run."""
@@ -370,6 +399,8 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     for name, value in high.items():
         if value is not None and hasattr(threading, name):
             patches.set(threading, name, value)
+    if hasattr(threading, "_counter"):
+        patches.set(threading, "_counter", threads.count(threading._counter, "Thread", 1))
     count = like(threading.active_count, lambda: len(threading.enumerate()))
     patches.set(threading, "active_count", count)
     kind: Any = threading.Thread
@@ -491,6 +522,9 @@ def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
 
 def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
     """Record the rank of each executor of `concurrent.futures.thread`."""
-    _note_owners(patches, module.ThreadPoolExecutor, threads)
+    kind = module.ThreadPoolExecutor
+    _note_owners(patches, kind, threads)
+    if hasattr(kind, "_counter"):
+        patches.set(kind, "_counter", staticmethod(threads.count(kind._counter, "Pool", 0)))
     # Held while a thread starts, which is where ranks may be switched.
     patches.set(module, "_global_shutdown_lock", RankLock())
