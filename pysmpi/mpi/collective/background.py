@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pysmpi.kernel.process import Process
+from pysmpi.kernel.process import Follower
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
@@ -60,8 +60,7 @@ class CollectiveOperation(RequestOperation):
             request.complete(engine.now)
             return
         schedule, context, me = schedule_of(contribution)
-        follower = Process(engine, rank.pid, main.slot, main.core)
-        follower.purpose = request
+        follower = Follower(main, request)
         tag = tag_of(abs(number), contribution.label)
         if schedule is UNDECIDED:
             pieces = decided(contribution, context, me, tag)
@@ -76,10 +75,10 @@ class CollectiveOperation(RequestOperation):
                     follower.launch()
 
             follower.resume = resume
-        else:
-            follower.resume = lambda: request.complete(engine.now)
         follower.prepare(schedule, context, me, tag)
-        follower.launch()
+        led = main.lead(follower)
+        if led is not None:
+            main.wait([led])
 
     def fill(self, status: Status | None) -> int:
         """Take the data, the first time; describe the call in `status`."""

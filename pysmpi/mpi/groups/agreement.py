@@ -176,8 +176,8 @@ def _steps(
     if not gathers:
         return schedule_for(call if nbytes else call._replace(op="barrier")), communicator.coll, me
     schedule = Schedule()
-    build(schedule, call._replace(op="gather"))
-    build(schedule, call._replace(op="bcast", count=nbytes * communicator.size))
+    ready = build(schedule, call._replace(op="gather"))
+    build(schedule, call._replace(op="bcast", count=nbytes * communicator.size, ready=ready))
     return schedule, communicator.coll, me
 
 
