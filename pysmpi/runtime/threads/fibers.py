@@ -41,8 +41,10 @@ from pysmpi.runtime.threads.locks import (
     ThreadLock,
     begin_turns,
     give_way,
+    reduce_as,
     running,
 )
+from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
 
@@ -96,14 +98,6 @@ class _MainThread(threading.Thread):
         self.ended_by: BaseException | None = None
         self.counts: dict[str, int] = {}  # of the names that its process has given
 
-    def identify(self, ident: int) -> None:
-        """Have this number as a thread."""
-        space = vars(self)
-        space["_ident"] = ident
-        handle = space.get("_handle")
-        if isinstance(handle, _Handle):
-            handle.ident = ident  # a fork compares it
-
     def is_alive(self) -> bool:
         return True
 
@@ -111,6 +105,18 @@ class _MainThread(threading.Thread):
         if threading.current_thread() is self:
             raise RuntimeError("cannot join current thread")
         raise RuntimeError("cannot join the main thread of a rank")
+
+
+_MainThread.__module__ = "threading"
+
+
+def _name_main(thread: _MainThread, ident: int) -> None:
+    """Give a main thread its number."""
+    space = vars(thread)
+    space["_ident"] = ident
+    handle = space.get("_handle")
+    if isinstance(handle, _Handle):
+        handle.ident = ident  # a fork compares it
 
 
 class _Handle:
@@ -236,7 +242,7 @@ class Threads:
             thread = environment.main_thread = _MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
-                thread.identify(_identify(fiber))
+                _name_main(thread, _identify(fiber))
         return thread
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
@@ -248,7 +254,7 @@ class Threads:
                 return real()
             thread = self.main_of(environment)
             ident = threading.get_ident()
-            thread.identify(ident)
+            _name_main(thread, ident)
             threading._active[ident] = thread  # type: ignore[attr-defined]
             return thread
 
@@ -351,7 +357,7 @@ def _chooser(real: Callable[..., object], own: Callable[[], object]) -> Callable
     """Makes the rank's own kind of object inside a rank."""
 
     def make(*args: object, **kwargs: object) -> object:
-        return real(*args, **kwargs) if here() is None else own()
+        return real(*args, **kwargs) if args or kwargs or here() is None else own()
 
     return like(real, make)
 
@@ -393,6 +399,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         "get_ident": low["get_ident"],
         "local": thread_locals.local,
         "_DummyThread": threads.unknown_thread(threading._DummyThread),
+        "_MainThread": _MainThread,
         "main_thread": threads.main_thread(threading.main_thread),
         "enumerate": threads.enumerate(threading.enumerate),
     }
@@ -408,6 +415,26 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
     _replace_locks(patches)
     return threads
+
+
+class _ProcessCounter:
+    """Counts for each rank, in the place of `itertools.count`: the numbers in names of processes."""
+
+    def __init__(self, real: Iterator[int]) -> None:
+        self.real = real
+        self.last: dict[int, int] = {}  # by rank
+
+    def __next__(self) -> int:
+        environment = here()
+        if environment is None:
+            return next(self.real)
+        number = self.last[environment.number] = self.last.get(environment.number, 0) + 1
+        return number
+
+
+def patch_process_names(patches: Patches, module: ModuleType) -> None:
+    """Let the names of processes (`multiprocessing`) count from 1 in each rank."""
+    patches.set(module, "_process_counter", _ProcessCounter(vars(module)["_process_counter"]))
 
 
 def _replace_locks(patches: Patches) -> None:
@@ -454,7 +481,7 @@ def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
 
 def patch_queue(patches: Patches, module: ModuleType) -> None:
     """Let the queues of module `queue` wait in virtual time."""
-    patches.set(module, "SimpleQueue", _chooser(module.SimpleQueue, module._PySimpleQueue))
+    patches.set(module, "SimpleQueue", _simple_queue(module))
     kind = module.Queue
     patches.set(kind, "empty", _polling(kind.empty, True))
     real_get = kind.get
@@ -465,6 +492,31 @@ def patch_queue(patches: Patches, module: ModuleType) -> None:
         return real_get(self, block, timeout)
 
     patches.set(kind, "get", like(real_get, get))
+
+
+def _simple_queue(module: Any) -> type:
+    """The class `queue.SimpleQueue`; in ranks its objects wait in virtual time."""
+    real: Any = module.SimpleQueue
+
+    class SimpleQueue(module._PySimpleQueue):  # type: ignore[misc]
+        """Simple, unbounded, reentrant FIFO queue."""
+
+        def __new__(cls) -> Any:
+            return real() if here() is None else super().__new__(cls)
+
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            if block and timeout is not None:
+                timeout = check_seconds(timeout)
+            return super().get(block, timeout)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return reduce_as(real(), protocol)
+
+        def __reduce__(self) -> Any:
+            return reduce_as(real(), 0)
+
+    SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
+    return SimpleQueue
 
 
 def patch_futures(patches: Patches, module: ModuleType) -> None:
