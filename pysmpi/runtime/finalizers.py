@@ -71,7 +71,7 @@ class Finalizers:
         while self._disarmed:
             kind, method = self._disarmed.pop()
             module = sys.modules.get(kind.__module__)
-            if module is not None and vars(module) is method.__globals__:
+            if issubclass(type(module), ModuleType) and vars(module) is method.__globals__:
                 type.__setattr__(kind, _METHOD, method)
 
     def _methods(self) -> list[tuple[type, FunctionType, Rank]]:
@@ -90,7 +90,8 @@ class Finalizers:
         """The rank of each module that belongs to one rank, by the `id` of the module's names."""
         owners: dict[int, Rank] = {}
         seen_twice: set[int] = set()
-        main = vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
+        module = sys.modules.get("__main__")
+        main = vars(module) if issubclass(type(module), ModuleType) else {}
         running = current()
         if running.program is not None:
             owners[id(main)] = running
@@ -98,7 +99,7 @@ class Finalizers:
             if rank.program is None or rank.fiber is None:
                 continue
             for module in list(rank.program.state.modules.values()):
-                if isinstance(module, ModuleType):
+                if issubclass(type(module), ModuleType):
                     key = id(vars(module))
                     if owners.setdefault(key, rank) is not rank:
                         seen_twice.add(key)

@@ -129,16 +129,16 @@ def main():
         rows[f"copy {name}"] = text(copy.copy, thing)
         rows[f"deepcopy {name}"] = text(copy.deepcopy, thing)
         for protocol in (0, 2, 5) if name != "subclass of local" else (2, 5):
-            rows[f"pickle {name} {protocol}"] = text(lambda: type(pickle.dumps(thing, protocol)))
+            rows[f"pickle {name} {protocol}"] = text(pickle.dumps, thing, protocol)
         if name != "subclass of local":
-            rows[f"reduce {name}"] = text(lambda: type(thing.__reduce__()))
-        rows[f"send {name}"] = text(lambda: type(MPI.pickle.dumps(thing)))
+            rows[f"reduce {name}"] = text(type(thing).__reduce__, thing)
+        rows[f"send {name}"] = text(MPI.pickle.dumps, thing)
         if "ock" in name and name[0] != "l":
             rows[f"type {name}"] = [
                 isinstance(thing, _thread.LockType), isinstance(thing, type(threading.Lock())),
                 type(thing) is type(make()), thing == make(), bool(thing), hash(thing) == id(thing),
             ]  # fmt: skip
-            with_weight = text(lambda: setattr(thing, "new", 1))
+            with_weight = text(setattr, thing, "new", 1)
             rows[f"attribute {name}"] = with_weight.partition(":")[0]
     with open(os.path.join(sys.argv[1], f"{MPI.COMM_WORLD.rank}.json"), "w") as file:
         json.dump(rows, file, indent=1)

@@ -202,7 +202,7 @@ LOOPS = ("asyncio.sleep", "wait_for", "Semaphore.acquire", "Queue.get", "Queue.p
 ARGUMENTS = [
     "time.sleep()", "time.sleep(1, 2)", "time.sleep(seconds=1)", "time.time(1)", "time.perf_counter(x=1)",
     "threading.Lock(1)",
-    "select.select()", "select.select([], [])", 
+    "select.select()", "select.select([], [])",
     "signal.alarm()", "signal.setitimer(1)", "signal.sigtimedwait([])", "os.getpid(1)", "os.kill(1)",
     "time.gmtime(1, 2)", "time.strftime()", "time.clock_gettime()", "os.umask()", "os.chdir()",
     "threading.get_ident(1)",

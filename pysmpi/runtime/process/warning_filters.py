@@ -57,7 +57,7 @@ class _Filters:
         modules: list[Any] = list(exchange.shown.modules.values())
         modules += [exchange.table.get(name) for name in self.registries]
         for module in modules:
-            if isinstance(module, ModuleType):
+            if issubclass(type(module), ModuleType):
                 registry = vars(module).get(_REGISTRY)
                 if registry:
                     registry.clear()
@@ -68,7 +68,7 @@ class _Filters:
         if exchange.shown is exchange.outside:
             return
         for name, module in list(exchange.shared.items()):
-            if name in self.registries or not isinstance(module, ModuleType):
+            if name in self.registries or not issubclass(type(module), ModuleType):
                 continue
             space = vars(module)
             registry = space.get(_REGISTRY)

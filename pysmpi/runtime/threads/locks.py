@@ -123,7 +123,7 @@ class RankLock:
     __slots__ = ("_held", "_waiting", "__weakref__")
 
     @property
-    def __class__(self) -> Any:  # `isinstance` accepts it as a lock of Python's own
+    def __class__(self) -> Any:  # type: ignore[misc]  # `isinstance` takes it for a real lock
         return _kind
 
     def __init__(self) -> None:
@@ -229,7 +229,7 @@ class RankRLock:
     __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
 
     @property
-    def __class__(self) -> Any:  # `isinstance` accepts it as a lock of Python's own
+    def __class__(self) -> Any:  # type: ignore[misc]  # `isinstance` takes it for a real lock
         return _recursive
 
     def __init__(self) -> None:
