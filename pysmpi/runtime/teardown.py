@@ -14,6 +14,7 @@ from typing import Any
 
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.runtime import finalizers
+from pysmpi.runtime.patches import is_module
 
 # Names that finalizers use, and objects without finalizers.
 _KEPT = (
@@ -55,7 +56,7 @@ def let_go(modules: Iterable[object], search: bool = False) -> None:
 
 def _space(module: object) -> dict[str, object]:
     """The names of an entry of `sys.modules`, which may be an object without names."""
-    if issubclass(type(module), ModuleType):
+    if is_module(module):
         return vars(module)
     if type(module).__dictoffset__ == 0:
         return {}

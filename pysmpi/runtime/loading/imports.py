@@ -30,7 +30,7 @@ from typing import Any
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.loading.rules import KNOWN_SHARED, Rules
-from pysmpi.runtime.patches import Patches, disguise
+from pysmpi.runtime.patches import Patches, disguise, is_module
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
 from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.threads.locks import running, wait
@@ -195,7 +195,7 @@ class ImportSystem:
         exchange.belongs_to_rank(name)
         parent, _, child = name.rpartition(".")
         module = exchange.table.get(parent) if parent in exchange.shared else None
-        if issubclass(type(module), ModuleType):
+        if is_module(module):
             # The shared package has it as an attribute, a different one for each rank.
             exchange.watch(vars(module), child)
 
@@ -438,17 +438,18 @@ class ImportSystem:
                 before = set(table)
                 self._execute_shared(original, loader, module)
                 self._executed.add(id(module))
-                brought.update(self._made_since(before, module.__name__))
+                spec: Any = module.__spec__
+                brought.update(self._made_since(before, spec.name))
                 if module.__name__ in self.exchange.shown.modules:
                     self._borrowed[id(module)] = Borrowed(self.exchange, module)
                 return
-            borrowed = self._borrowed.get(id(module))
-            if borrowed is not None:
-                borrowed.give()
             for name, child in brought.items():
                 if name not in table:
                     self._belongs_to_rank(name)
                     table[name] = child
+            borrowed = self._borrowed.get(id(module))
+            if borrowed is not None:
+                borrowed.give()
 
         return disguise(exec_module)
 
@@ -463,7 +464,7 @@ class ImportSystem:
             for child, module in list(exchange.table.items())
             if child not in before
             and child != name
-            and issubclass(type(module), ModuleType)
+            and is_module(module)
             and vars(module).get("__spec__") is None
         }
         if name not in exchange.shown.modules:

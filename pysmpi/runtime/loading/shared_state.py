@@ -34,7 +34,7 @@ class SharedState:
             module = exchange.table.get(name)
             if root in KNOWN_SHARED or root in sys.stdlib_module_names:
                 continue
-            if issubclass(type(module), ModuleType):
+            if isinstance(module, ModuleType):
                 self.before[name] = dict(_state(module))
 
     def hints(self, errors: Iterable[BaseException]) -> list[str]:
@@ -45,7 +45,7 @@ class SharedState:
                 if name.partition(".")[0] != root:
                     continue
                 module = self.imports.exchange.shared.get(name)
-                if issubclass(type(module), ModuleType):
+                if isinstance(module, ModuleType):
                     now = dict(_state(module))
                     own = self.imports.assigned.names.get(name, ())
                     changed = [

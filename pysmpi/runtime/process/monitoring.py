@@ -41,7 +41,7 @@ def install(patches: Patches) -> bool:
     Returns whether the interpreter has such tools.
     """
     module = getattr(sys, "monitoring", None)
-    if not issubclass(type(module), ModuleType):
+    if not isinstance(module, ModuleType):
         return False
     _Monitoring(patches, module)
     return True
