@@ -418,7 +418,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
 
 
 class _ProcessCounter:
-    """Counts for each rank, in the place of `itertools.count`: the numbers in names of processes."""
+    """Counts the names of processes for each rank, in the place of `itertools.count`."""
 
     def __init__(self, real: Iterator[int]) -> None:
         self.real = real

@@ -122,9 +122,8 @@ class RankLock:
 
     __slots__ = ("_held", "_waiting", "__weakref__")
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # `isinstance` takes it for a real lock
-        return _kind
+    # `isinstance` takes it for a real lock.
+    __class__: Any = property(lambda self: _kind)
 
     def __init__(self) -> None:
         self._held = False
@@ -228,9 +227,8 @@ class RankRLock:
 
     __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
 
-    @property
-    def __class__(self) -> Any:  # type: ignore[misc]  # `isinstance` takes it for a real lock
-        return _recursive
+    # `isinstance` takes it for a real lock.
+    __class__: Any = property(lambda self: _recursive)
 
     def __init__(self) -> None:
         self._owner: Any = None
