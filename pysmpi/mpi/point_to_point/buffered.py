@@ -15,7 +15,7 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.communicator import Communicator
@@ -66,6 +66,9 @@ def attach(owner: object, buf: object, subject: object = None) -> None:
     nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
     if owner in table:
         fail(ERR_BUFFER, "a buffer is attached already", subject)
+    if nbytes < BSEND_OVERHEAD:
+        detail = f"buf: {nbytes} bytes are less than BSEND_OVERHEAD, {BSEND_OVERHEAD}"
+        fail(ERR_BUFFER, detail, subject)
     table[owner] = Attached(buf, nbytes)
 
 
@@ -160,12 +163,12 @@ class BufferedSends:
     @mpi.point_to_point("3.4")
     def bsend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in buffered mode."""
-        self._bsend(pickle.dumps(obj), dest, tag, False)
+        self._bsend(pickled(obj, dest), dest, tag, False)
 
     @mpi.point_to_point("3.7.2")
     def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
-        request: Request = self._bsend(pickle.dumps(obj), dest, tag, True)
+        request: Request = self._bsend(pickled(obj, dest), dest, tag, True)
         return request
 
     @mpi.point_to_point("3.9")

@@ -56,6 +56,10 @@ class RequestOperation:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
         return SUCCESS
 
+    def ended(self) -> int:
+        """A call has completed it; return the error class of what it leaves to be done."""
+        return SUCCESS
+
     def result(self) -> object:
         """The Python object that a lower-case call returns."""
         return None
