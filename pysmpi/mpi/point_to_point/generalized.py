@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pysmpi.kernel.requests import KernelRequest
-from pysmpi.mpi.base.attributes import FAILURES, reported
+from pysmpi.mpi.base.attributes import reported
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, SUCCESS
+from pysmpi.mpi.base.errhandlers import FAILURES
 from pysmpi.mpi.base.exceptions import fail, listed
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
