@@ -1,4 +1,8 @@
-"""pysmpi: run unmodified mpi4py programs on a simulated machine."""
+"""pysmpi: run unmodified mpi4py programs on a simulated machine.
+
+PYTEST_DONT_REWRITE: without this word, a pytest that starts when pysmpi is loaded, as in
+`pysmpi run -m pytest`, warns that it cannot rewrite pysmpi's assertions.
+"""
 
 from __future__ import annotations
 

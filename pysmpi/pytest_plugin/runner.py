@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -27,6 +28,13 @@ class Runner:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.world: LivingWorld | None = None
+        self.folders: list[Path] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """The folders of all tests that will need ranks."""
+        found = {item.path.parent for item in session.items if self._plan(item) is not None}
+        self.folders = sorted(found)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(
@@ -130,7 +138,7 @@ class Runner:
         if self.world is not None and (self.world.ended or self.world.key != key):
             self._close()
         if self.world is None:
-            self.world = LivingWorld(self.config, key)
+            self.world = LivingWorld(self.config, key, self.folders)
         return self.world
 
     def _close(self) -> None:

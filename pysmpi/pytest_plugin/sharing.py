@@ -11,7 +11,7 @@ from pysmpi.runtime.loading.rules import Rules
 # pytest itself has no state of a test in its modules, except what `worker.py` exchanges.
 _TOOLS = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis_globals",
           "_hypothesis_pytestplugin", "_hypothesis_ftz_detector", "coverage", "pytest_cov", "xdist",
-          "execnet", "iniconfig", "py")  # fmt: skip
+          "execnet", "iniconfig", "py", "pysmpi.pytest_plugin")  # fmt: skip
 
 # They write files, run other processes, or repeat the report of the user's session.
 _BLOCKED = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,7 @@ class RanksWorld(Protocol):
     config: Config
     outcome: ItemOutcome
     example: Example | None
+    folders: Collection[Path]
 
     @property
     def simulation(self) -> Simulation:
@@ -62,7 +63,7 @@ def live(world: RanksWorld, index: int) -> None:
     args = [str(arg) for arg in world.config.args]
     config = Config.fromdictargs(options, args)
     try:
-        config.args = []
+        config.args = [str(folder) for folder in world.folders]
         worker = config.stash[plugin.WORKER] = Worker(world, index)
         config.pluginmanager.register(worker, "pysmpi-worker")
         config.hook.pytest_cmdline_main(config=config)
@@ -80,6 +81,8 @@ class Worker:
         self.index = index
         self.items: dict[tuple[str, ...], pytest.Item] = {}
         self.files: set[Path] = set()
+        self.directories: dict[Path, pytest.Directory] = {}
+        self.ways = {*world.folders, *(up for folder in world.folders for up in folder.parents)}
         self.unusable: dict[str, pytest.CollectReport] = {}  # by path, as in nodeids
         self.failure = ""
 
@@ -90,6 +93,23 @@ class Worker:
 
     def pytest_internalerror(self, excrepr: object) -> None:
         self.failure = f"INTERNALERROR> {excrepr}"
+
+    # A session collects once: fixtures of a `conftest.py` belong to the object of its directory,
+    # and are dropped after the collection. So the ranks first collect the directories of all
+    # their tests, without the files, and keep these objects. A file is collected, and its module
+    # imported, with its first test.
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_ignore_collect(self, collection_path: Path) -> bool:
+        return collection_path not in self.ways
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path) -> pytest.Directory | None:
+        return self.directories.get(path)
+
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        if isinstance(collector, pytest.Directory):
+            self.directories.setdefault(collector.path, collector)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -93,11 +94,15 @@ class _Job(Job):
 
 
 class LivingWorld:
-    """Ranks for the tests of one key; `config` is that of the user's session."""
+    """Ranks for the tests of one key, whose files are in `folders`.
 
-    def __init__(self, config: pytest.Config, key: Key) -> None:
+    `config` is that of the user's session.
+    """
+
+    def __init__(self, config: pytest.Config, key: Key, folders: Collection[Path]) -> None:
         self.config = config
         self.key = key
+        self.folders = folders
         given = dict(key.options)
         check_names(given)
         shared = [*sharing.shared_modules(config), *given.pop("shared", ())]

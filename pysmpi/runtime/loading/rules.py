@@ -3,7 +3,7 @@
 | module | |
 | --- | --- |
 | named by `--private`, `--shared`, or the program itself | as named |
-| of the standard library, of pysmpi | shared |
+| of the standard library, of pysmpi except its plugin of pytest | shared |
 | of a shared package's tests, or one that imports a tool that runs tests | private |
 | of a known package of numbers, tables or plots, or of one that these need | shared |
 | of a package with extension modules | shared, unless it knows MPI |
@@ -97,6 +97,8 @@ class Rules:
         self.ordered: dict[str, bool] = {name: True for name in private}
         self.ordered.update({name: False for name in shared})
         self.found: dict[str, bool] = {"pysmpi": False, "mpi4py": False}
+        # The plugin has fixtures and exceptions of the pytest that loads it.
+        self.found["pysmpi.pytest_plugin"] = True
         self.found.update({name: True for name in MPI4PY_PRIVATE})
         self.site = site_directories()
         self.standard = standard_directories()
