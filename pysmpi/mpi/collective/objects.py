@@ -9,7 +9,8 @@ program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce, wraps
+from functools import wraps
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from pysmpi.kernel.schedule import Schedule
@@ -17,7 +18,7 @@ from pysmpi.mpi.base import options
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.buffers.pickling import dumped, pickle
+from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.contribution_arguments import check_root, where
@@ -75,6 +76,7 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Execute the collective of the pickled bytes for its time, and release the sizes."""
     sizes.forget()
+    sizes.communicator.continue_call(sizes.me)
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
     run(comm, WithoutData(sizes.communicator, sizes.me, call))
@@ -89,7 +91,7 @@ def dump_each(items: object, count: int) -> list[bytes]:
     items = [None] * count if items is None else listed(items)
     if len(items) != count:
         raise ValueError(f"sendobj: expecting {count} items, got {len(items)}")
-    return [dumped(item) for item in items]
+    return [pickle.dumps(item) for item in items]
 
 
 def _roles(comm: object, root: int) -> tuple[bool, bool]:
@@ -104,7 +106,7 @@ def _roles(comm: object, root: int) -> tuple[bool, bool]:
 def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
-    data = dumped(sendobj) if sends else b""
+    data = pickle.dumps(sendobj) if sends else b""
     communicator, _, _ = where(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "gather", data, root)
@@ -145,7 +147,7 @@ def spread(comm: object, data: bytes, root: int) -> bytes:
 @_locked("allgather")
 def allgathered(comm: object, sendobj: object) -> list[bytes]:
     """The pickled objects of all ranks."""
-    data = dumped(sendobj)
+    data = pickle.dumps(sendobj)
     contribution = _exchange(comm, "allgather", data)
     other = contribution.other
     if other.result is None:
@@ -202,7 +204,7 @@ class Tree:
 
     def _leave_for(self, obj: object, target: int, remote: bool) -> int:
         """Pickle an object for a rank; return its size."""
-        data = dumped(obj)
+        data = pickle.dumps(obj)
         self.shared.values[self.me][remote, target] = data
         return len(data)
 
@@ -247,7 +249,7 @@ class Tree:
         As in mpi4py, ranks that have sent their object still take part in later rounds.
         """
         me = self.me
-        result = _load(dumped(obj))
+        result = _load(pickle.dumps(obj))
         mask = 1
         while mask < self.size:
             if me & mask:
@@ -268,7 +270,7 @@ class Tree:
     def scan(self, obj: object, op: Callable[[object, object], object], exclusive: bool) -> object:
         """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
-        result = _load(dumped(obj))
+        result = _load(pickle.dumps(obj))
         partial = result
         fresh = exclusive
         mask = 1
@@ -286,12 +288,9 @@ class Tree:
             mask <<= 1
         return None if exclusive and me == 0 else result
 
-    def __enter__(self) -> Tree:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """The rank is done, or the operation has raised."""
-        self.communicator.exit(self.shared)
+    def leave(self) -> None:
+        """The rank is done."""
+        self.communicator.exit(self.shared, self.me)
 
 
 def _fast() -> bool:
@@ -302,16 +301,8 @@ def _fast() -> bool:
 @touches_program
 def _folded(items: Sequence[object], op: Callable[[object, object], object]) -> object:
     with computing():
-        return reduce(op, items)
-
-
-@touches_program
-def _running(items: Sequence[object], op: Callable[[object, object], object]) -> list[object]:
-    with computing():
-        results = list(items[:1])
-        for item in items[1:]:
-            results.append(op(results[-1], item))
-    return results
+        *_, result = accumulate(items, op)
+    return result
 
 
 def _prefixes(
@@ -321,10 +312,12 @@ def _prefixes(
     data = gathered(comm, sendobj, 0)
     items = None
     if data is not None:
-        results = _running([_load(item) for item in data], op)
+        results = list(accumulate(map(_load, data), op))
         if exclusive:
             results = [None, *results[:-1]]
         items = dump_each(results, len(data))
+    communicator, me, _ = where(comm)
+    communicator.continue_call(me)
     return _load(scattered(comm, items, 0))
 
 
@@ -348,7 +341,7 @@ class ObjectCollectives:
         root = cint(root)
         sends, receives = _roles(self, root)
         if sends:
-            data = spread(self, dumped(obj), root)
+            data = spread(self, pickle.dumps(obj), root)
             return _load(data) if _is_intra(self) else None
         data = spread(self, b"", root)
         return _load(data) if receives else None
@@ -391,29 +384,37 @@ class ObjectCollectives:
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)
         check_root(self, communicator, root)
-        with Tree(self) as tree:
-            if not place.inter:
-                return tree.reduce(sendobj, op, root)
-            if root == ROOT:
-                return tree.receive(0, remote=True)
-            if root != PROC_NULL:
-                result = tree.reduce(sendobj, op, 0)
-                if me == 0:
-                    tree.send(result, root, remote=True)
-        return None
+        tree = Tree(self)
+        if not place.inter:
+            result = tree.reduce(sendobj, op, root)
+        elif root == ROOT:
+            result = tree.receive(0, remote=True)
+        elif root == PROC_NULL:
+            result = None
+        else:
+            result = tree.reduce(sendobj, op, 0)
+            if me == 0:
+                tree.send(result, root, remote=True)
+            result = None
+        tree.leave()
+        return result
 
     @mpi.collective("6.9.6")
     def allreduce(self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Reduce to All."""
         if not _fast():
             return _folded([_load(item) for item in allgathered(self, sendobj)], op)
-        with Tree(self) as tree:
-            result = tree.reduce(sendobj, op, 0)
-            if tree.communicator.inter:
-                if tree.me == 0:
-                    result = tree.swap(result, 0, remote=True)
-                return _spread_locally(tree, result)
-        data = spread(self, dumped(result) if tree.me == 0 else b"", 0)
+        tree = Tree(self)
+        result = tree.reduce(sendobj, op, 0)
+        if tree.communicator.inter:
+            if tree.me == 0:
+                result = tree.swap(result, 0, remote=True)
+            result = _spread_locally(tree, result)
+            tree.leave()
+            return result
+        tree.leave()
+        tree.communicator.continue_call(tree.me)
+        data = spread(self, pickle.dumps(result) if tree.me == 0 else b"", 0)
         return _load(data)
 
 
@@ -438,8 +439,10 @@ def _scanned(
 ) -> object:
     if not _fast():
         return _prefixes(comm, sendobj, op, exclusive)
-    with Tree(comm) as tree:
-        return tree.scan(sendobj, op, exclusive)
+    tree = Tree(comm)
+    result = tree.scan(sendobj, op, exclusive)
+    tree.leave()
+    return result
 
 
 def _is_intra(comm: Any) -> bool:

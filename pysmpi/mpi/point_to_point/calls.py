@@ -10,7 +10,7 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.payload import snapshot
-from pysmpi.mpi.buffers.pickling import pickled
+from pysmpi.mpi.buffers.pickling import pickle
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.groups.communicator import Communicator
@@ -41,6 +41,7 @@ from pysmpi.mpi.point_to_point.operations import (
     PersistentSend,
     ReceiveOperation,
     SendOperation,
+    Template,
     describe,
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
@@ -279,7 +280,8 @@ class PointToPoint:
             send.immediate = True
             return send
 
-        request = Prequest._of(PersistentSend(rank, self, make))
+        template = Template(rank, communicator, True, dest, tag)
+        request = Prequest._of(PersistentSend(rank, self, make, template))
         request.ob_buf = message
         return request
 
@@ -311,7 +313,8 @@ class PointToPoint:
         def make() -> Any:
             return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
 
-        request = Prequest._of(PersistentReceive(rank, self, make))
+        template = Template(rank, communicator, False, source, tag)
+        request = Prequest._of(PersistentReceive(rank, self, make, template))
         request.ob_buf = message
         return request
 
@@ -358,14 +361,14 @@ class PointToPoint:
     @mpi.point_to_point("3.2.1")
     def send(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
-        data = pickled(obj, dest)
+        data = _dumps(obj, dest)
         rank = current()
         self._blocking(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def ssend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
-        data = pickled(obj, dest)
+        data = _dumps(obj, dest)
         rank = current()
         self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
@@ -407,7 +410,7 @@ class PointToPoint:
             check_status(status)
         if recvbuf is not None:
             _deprecated()
-        data = pickled(sendobj, dest)
+        data = _dumps(sendobj, dest)
         rank = current()
         communicator = self._communicator()
         buffer, nbytes = object_buffer(recvbuf, source)
@@ -420,14 +423,14 @@ class PointToPoint:
     @mpi.point_to_point("3.7.2")
     def isend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
-        data = pickled(obj, dest)
+        data = _dumps(obj, dest)
         rank = current()
         return self._started(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
     def issend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
-        data = pickled(obj, dest)
+        data = _dumps(obj, dest)
         rank = current()
         return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
@@ -471,3 +474,7 @@ class PointToPoint:
         """Non-blocking test for a matched message."""
         found: Message | None = Message.iprobe(self, source, tag, status)
         return found
+
+
+def _dumps(obj: object, dest: int) -> bytes:
+    return pickle.dumps(obj) if dest != PROC_NULL else b""

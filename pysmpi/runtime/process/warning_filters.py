@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.lookalike import like
-from pysmpi.runtime.patches import Patches, is_module
+from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
 
 _NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
@@ -56,7 +57,7 @@ class _Filters:
         modules: list[Any] = list(exchange.shown.modules.values())
         modules += [exchange.table.get(name) for name in self.registries]
         for module in modules:
-            if is_module(module):
+            if isinstance(module, ModuleType):
                 registry = vars(module).get(_REGISTRY)
                 if registry:
                     registry.clear()
@@ -67,7 +68,7 @@ class _Filters:
         if exchange.shown is exchange.outside:
             return
         for name, module in list(exchange.shared.items()):
-            if name in self.registries or not is_module(module):
+            if name in self.registries or not isinstance(module, ModuleType):
                 continue
             space = vars(module)
             registry = space.get(_REGISTRY)
