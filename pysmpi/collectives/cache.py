@@ -149,6 +149,22 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
 schedule_with_ready = _cache.with_ready
 
 
+def ready_from_creation(call: Call) -> frozenset[str]:
+    """The node-level communicators that a created communicator has, by any call on it.
+
+    As in SMPI, its creation includes a broadcast by the selected algorithm. If this one uses nodes,
+    the ranks find them then, and not at their first collective call.
+    """
+    made = Call(
+        "bcast", 0, call.size, count=1, type_size=4, nodes=call.nodes, slots=call.slots,
+        selection=call.selection,
+    )  # fmt: skip
+    return schedule_with_ready(made)[1] & _WHOLE
+
+
+_WHOLE = frozenset({""})  # the level of the communicator itself
+
+
 def forget() -> None:
     """Clear the cache, and the numbers in it: schedules refer to the machine of their run."""
     _cache.clear()

@@ -35,6 +35,7 @@ NO_SLOTS: Final[list[Optional[KernelRequest]]] = []
 NO_PLANS: Final[list[Optional[Plan]]] = []
 
 # Stages of one step of a schedule.
+NEVER: Final = 1 << 60  # a step that no schedule has
 FRESH: Final = 0  # not begun
 PAID: Final = 1  # its start cost is paid
 POSTED: Final = 2  # its request is posted, or its wait is over
@@ -272,6 +273,39 @@ class Process(AbstractProcess):
     def launch(self) -> None:
         """Continue from now, as soon as the running process waits."""
         self.engine.ready.append(self)
+
+    def lead(self, follower: "Follower") -> Optional["Lead"]:
+        """Execute the first steps of a follower's schedule, up to the first that waits.
+
+        The follower then continues in the background. The messages of these steps belong to the
+        running call, which also pays for them: return a request that completes when it has, None
+        if they cost nothing.
+        """
+        schedule = follower.schedule
+        slots = follower.slots
+        assert schedule is not None
+        follower.last = schedule.last_wait()
+        count = schedule.count_starts()
+        if count == 0:
+            follower.launch()
+            return None
+        follower.schedule = schedule.first(count)
+        resume = follower.resume
+        led = Lead()
+
+        def go_on() -> None:
+            follower.schedule = schedule
+            follower.slots = slots
+            follower.resume = resume
+            self.overhead_seconds += follower.overhead_seconds
+            follower.launch()
+            led.complete(self.engine.now)
+
+        follower.resume = go_on
+        if follower._advance():
+            go_on()
+            return None
+        return led
 
     # Implementation.
 
@@ -662,3 +696,52 @@ class Process(AbstractProcess):
         if self.engine.listeners.request_started is not None:
             self._tell_started(send)
         send.post(self)
+
+
+class Lead(KernelRequest):
+    """Completes when the first steps of a follower have passed: see `Process.lead`."""
+
+
+class Follower(Process):
+    """Executes the schedule of a non-blocking call in the background; completes `purpose`.
+
+    The calling process pays the costs of messages that the schedule receives last: it does so when
+    it waits, as it does for receives of its own.
+    """
+
+    def __init__(self, main: Process, purpose: KernelRequest) -> None:
+        super().__init__(main.engine, main.pid, main.slot, main.core)
+        self.purpose = purpose
+        self.last: int = NEVER  # the step whose receives the caller pays for
+        self.costs: list[tuple[float, float]] = []  # (date of arrival, seconds) of these
+
+    def run(self) -> None:
+        """Continue; at the end of the schedule complete the purpose, if nothing else follows."""
+        if self.resume is not None:
+            super().run()
+        elif self._advance():
+            self.engine.current = self
+            self._end()
+
+    def _end(self) -> None:
+        purpose = self.purpose
+        assert purpose is not None
+        now = self.engine.now
+        if len(self.costs) > 0:
+            # Whoever waits pays for a message while it waits for the next one.
+            waiter = purpose.waiter
+            busy = now
+            if isinstance(waiter, Process) and waiter.all:
+                busy = waiter.since
+            for date, seconds in self.costs:
+                busy = (busy if busy > date else date) + seconds
+            if busy > now:
+                purpose.finish_cost += busy - now
+        purpose.complete(now)
+
+    def _pay(self, request: KernelRequest) -> None:
+        if self.step < self.last:
+            super()._pay(request)
+        elif request.finish_cost > 0.0:
+            self.costs.append((self.engine.now, request.finish_cost))
+            request.finish_cost = 0.0

@@ -26,6 +26,8 @@ COMPUTE: Final = 9  # executes flops on the core
 SHARE: Final = 10  # lets a peer see bytes in memory that both share: takes no time
 MOVE: Final = 11  # moves bytes in local memory and takes no time; in named schedules only
 
+WAITING: Final = (SEND, RECV, WAIT, WAITALL)
+
 NAMES: Final = (
     "send", "isend", "recv", "irecv", "wait", "waitall", "sleep", "reduce", "copy", "compute",
     "share", "move",
@@ -72,6 +74,33 @@ class Schedule:
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def count_starts(self) -> int:
+        """The number of its first steps that start a message and do not wait."""
+        count = 0
+        for code in self.codes:
+            if code != ISEND and code != IRECV:
+                break
+            count += 1
+        return count
+
+    def last_wait(self) -> int:
+        """The last step that waits for messages; 0 if there is none."""
+        codes = self.codes
+        i = len(codes) - 1
+        while i > 0 and codes[i] not in WAITING:
+            i -= 1
+        return i if i > 0 else 0
+
+    def first(self, count: int) -> "Schedule":
+        """A schedule of the first steps, which start messages, with the same slots."""
+        found = Schedule()
+        found.codes = self.codes[:count]
+        found.peers = self.peers[:count]
+        found.sizes = self.sizes[:count]
+        found.tags = self.tags[:count]
+        found.slots = self.slots
+        return found
 
     def compact_peers(self) -> None:
         """Free the room to grow in the list of peers, and let all ranks share their objects."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pysmpi.collectives.cache import schedule_with_ready
+from pysmpi.collectives.cache import ready_from_creation, schedule_with_ready
 from pysmpi.collectives.call import Call, fields_of
 from pysmpi.collectives.layout import Nodes
 from pysmpi.kernel.process import Process
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pysmpi.collectives.selection import Selection
     from pysmpi.replay.recorder import ReplayRecorder
 
+WORLD = "COMM_WORLD"  # the name of the communicator that is not created
 _ARGUMENTS = frozenset(
     ("op", "count", "type_size", "root", "send_counts", "recv_counts", "commutative", "in_place",
      "nonblocking", "sources", "destinations")
@@ -80,15 +81,19 @@ class RecordedCommon:
                 raise Wrong(f"found argument {name!r} of a collective call")
         of = self.trace.communicators[context]
         levels = self._levels.setdefault(of, [])
-        before: frozenset[str] = frozenset()
-        for order, ready in levels:
-            if order < number:
-                before = ready
         nodes, slots = known
         call = Call(
             rank=rank, size=len(members), selection=self.selection, nodes=nodes, slots=slots,
-            ready=before, **fields_of(arguments),
+            **fields_of(arguments),
         )  # fmt: skip
+        before: frozenset[str] = frozenset()
+        if self.trace.names[context] != WORLD:
+            before = ready_from_creation(call)
+        for order, ready in levels:
+            if order < number:
+                before = ready
+        if before:
+            call = call.but(ready=before)
         schedule, after = schedule_with_ready(call)
         if after != before and (not levels or levels[-1][0] < number):
             levels.append((number, after))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.process import Process
+from pysmpi.kernel.process import Follower, Process
 from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, ISEND, RECV, SEND, WAITALL, Schedule
 from pysmpi.replay.joints import JointRequests
@@ -315,13 +315,14 @@ class RecordedPlayer:
             return False
         main = self.process
         request = self._open[-number] = KernelRequest()
-        follower = Process(main.engine, main.pid, main.slot, main.core)
-        follower.resume = lambda: request.complete(main.engine.now)
+        follower = Follower(main, request)
         follower.prepare(schedule, kind, me, tag)
         if recorder is not None:
-            follower.purpose = request
             recorder.follow(follower, entered)
-        follower.launch()
+        led = main.lead(follower)
+        if led is not None:
+            main.waits = [led]
+            main.all = True
         return False
 
     def _steps(self, operation: Any) -> bool:

@@ -14,7 +14,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache, wraps
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 
 from greenlet import GreenletExit
 
@@ -24,7 +24,7 @@ from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing
 from pysmpi.runtime.lookalike import like
-from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.patches import Patches, is_module
 
 FINALIZERS: StateSlot[Universe, Finalizers] = StateSlot(Universe)
 
@@ -71,7 +71,7 @@ class Finalizers:
         while self._disarmed:
             kind, method = self._disarmed.pop()
             module = sys.modules.get(kind.__module__)
-            if module is not None and vars(module) is method.__globals__:
+            if is_module(module) and vars(module) is method.__globals__:
                 type.__setattr__(kind, _METHOD, method)
 
     def _methods(self) -> list[tuple[type, FunctionType, Rank]]:
@@ -90,7 +90,8 @@ class Finalizers:
         """The rank of each module that belongs to one rank, by the `id` of the module's names."""
         owners: dict[int, Rank] = {}
         seen_twice: set[int] = set()
-        main = vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
+        module = sys.modules.get("__main__")
+        main = vars(module) if is_module(module) else {}
         running = current()
         if running.program is not None:
             owners[id(main)] = running
@@ -98,7 +99,7 @@ class Finalizers:
             if rank.program is None or rank.fiber is None:
                 continue
             for module in list(rank.program.state.modules.values()):
-                if isinstance(module, ModuleType):
+                if is_module(module):
                     key = id(vars(module))
                     if owners.setdefault(key, rank) is not rank:
                         seen_twice.add(key)

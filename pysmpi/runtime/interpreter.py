@@ -13,7 +13,7 @@ from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
 from pysmpi.frames import forget_sites
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.runtime import finalizers, outside, simulator, teardown
 from pysmpi.runtime.loading import linked_mpi, mpi4py_package
 from pysmpi.runtime.loading.imports import ImportSystem
@@ -39,7 +39,7 @@ from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.process.rank_environment import RankEnvironment
 from pysmpi.runtime.process.restoring import Restoring
 from pysmpi.runtime.process.versions import Versions
-from pysmpi.runtime.program_errors import strip
+from pysmpi.runtime.program_errors import EARLY, strip
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.threads import fibers as threads
 from pysmpi.runtime.virtual_time import clock
@@ -225,28 +225,41 @@ class Interpreter:
                 forks.leave()
             if isinstance(error, exits.HardExit | GreenletExit | KeyboardInterrupt):
                 return
-            if isinstance(error, SystemExit):
-                traceback.clear_frames(error.__traceback__)
-            elif error is not None:
+            if error is not None and not isinstance(error, SystemExit):
                 self._fail(rank_environment, error)
                 return
-            self._end(rank_environment, program or self.program)
+            if error is not None:
+                traceback.clear_frames(error.__traceback__)
+            self._end(rank_environment, program or self.program, error)
         finally:
             if self.own_streams is not None:
                 self.own_streams.flush(rank_environment)
 
-    def _end(self, rank_environment: RankEnvironment, program: RankProgram) -> None:
-        self.finish(rank_environment)
+    def _end(
+        self,
+        rank_environment: RankEnvironment,
+        program: RankProgram,
+        error: SystemExit | None,
+    ) -> None:
+        self._show_early(rank_environment, error)
+        self.finish(rank_environment, error)
         self._let_go(rank_environment, program)
+
+    def _show_early(self, rank_environment: RankEnvironment, error: BaseException | None) -> None:
+        """Show an error now if the rank then waits for its threads, as Python does."""
+        threads = self.threads
+        if error is not None and threads is not None and threads.awaited(rank_environment):
+            EARLY.of(current().universe).show(rank_environment.number, error)
 
     def _fail(self, rank_environment: RankEnvironment, error: BaseException) -> None:
         """An exception has ended the program; `SystemExit` if the program has shown it."""
         hook: Any = sys.excepthook
         if hook in (None, sys.__excepthook__) or hook is self.callers_hook:
-            self.finish(rank_environment)
+            self._show_early(rank_environment, error)
+            self.finish(rank_environment, error)
             return
         hook(type(error), error, strip(error.__traceback__))
-        self.finish(rank_environment)
+        self.finish(rank_environment, error)
         raise SystemExit(1) from None
 
     def admit(self, program: RankProgram) -> None:
@@ -254,13 +267,15 @@ class Interpreter:
         for name in program.private:
             self.rules.ordered.setdefault(name, True)
 
-    def finish(self, rank_environment: RankEnvironment) -> None:
-        """The end of a Python process, for the running rank.
+    def finish(
+        self, rank_environment: RankEnvironment, error: BaseException | None = None
+    ) -> None:
+        """The end of a Python process, for the running rank; `error` has ended its program.
 
         Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
         """
         if self.threads is not None:
-            self.threads.finish(rank_environment)
+            self.threads.finish(rank_environment, error)
         exits.run_exit_functions(rank_environment)
 
     def _let_go(self, rank_environment: RankEnvironment, program: RankProgram) -> None:

@@ -11,6 +11,7 @@ built-in function: the C API makes one from any C function with the usual argume
 from __future__ import annotations
 
 import ctypes
+import inspect
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -37,7 +38,24 @@ class _Stand(ModuleType):
     """Takes the place of a built-in function's module; calling it calls the replacement."""
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return self.__dict__["function"](*args, **kwargs)
+        try:
+            return self.__dict__["function"](*args, **kwargs)
+        except TypeError as error:
+            trace = error.__traceback__
+            if trace is None or trace.tb_next is not None or self._accepts(args, kwargs):
+                raise
+        return self.__dict__["real"](*args, **kwargs)  # raises an error in its own words
+
+    def _accepts(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
+        """Whether the replacement can be called with these arguments."""
+        function = self.__dict__["function"]
+        if type(function) is not FunctionType:
+            return True
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError:
+            return False
+        return True
 
 
 frames.stands.add(_Stand.__call__.__code__)
@@ -66,6 +84,7 @@ def builtin(real: Any, function: F) -> F:
     # The function refers to its definition without owning it.
     stand.__dict__["definition"] = definition
     stand.__dict__["function"] = function
+    stand.__dict__["real"] = real
     stand.__dict__["replaces"] = real.__name__
     made: F = _new(ctypes.byref(definition), stand, module)
     return made

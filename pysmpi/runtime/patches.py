@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType
-from typing import Any
+from types import BuiltinFunctionType, ModuleType
+from typing import Any, TypeGuard
 
 _MISSING = object()
 
@@ -51,6 +51,11 @@ class Patches:
         """Restore everything."""
         while self._undo:
             self._undo.pop()()
+
+
+def is_module(thing: object) -> TypeGuard[ModuleType]:
+    """Whether an entry of `sys.modules` is a module; what an object says of its class may raise."""
+    return issubclass(type(thing), ModuleType)
 
 
 def disguise(function: Callable[..., object]) -> Callable[..., Any]:

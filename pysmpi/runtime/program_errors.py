@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dis
 import os
+import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import PysmpiInternalError
 from pysmpi.frames import CallSite, is_library, is_ours, is_own
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.internal_errors import may_raise_for_program
 from pysmpi.text import ranges
 
@@ -132,23 +135,59 @@ def name_ranks(numbers: Iterable[int]) -> str:
     return ("rank " if len(ordered) == 1 else "ranks ") + ranges(ordered, limit=len(ordered))
 
 
+class EarlyErrors:
+    """The errors that were shown before their ranks ended, because these wait for threads.
+
+    `pids` are these ranks. Of equal errors in several ranks the first is shown.
+    """
+
+    def __init__(self) -> None:
+        self.pids: set[int] = set()
+        self._signatures: set[object] = set()
+
+    def show(self, pid: int, error: BaseException) -> None:
+        """Show the traceback, or the text of `sys.exit`, on the standard error of the rank."""
+        if isinstance(error, SystemExit):
+            if error.code is None or isinstance(error.code, int):
+                return
+            print(f"{name_ranks([pid])}: {error.code}", file=sys.stderr, flush=True)
+        else:
+            signature = _signature(error)
+            if signature not in self._signatures:
+                self._signatures.add(signature)
+                group = group_errors([(pid, error)])[0]
+                print(group, end="", file=sys.stderr, flush=True)
+        self.pids.add(pid)
+
+
+EARLY: StateSlot[Universe, EarlyErrors] = StateSlot(Universe, EarlyErrors)
+
+
 class ErrorGroup(NamedTuple):
     """Ranks that failed in the same way: at the same lines, with an error of the same kind."""
 
     ranks: list[int]
     text: str  # the traceback of the first of them
     differ: bool  # whether the messages differ
+    shown: bool = False  # whether the traceback was shown before the end of the ranks
 
     def __str__(self) -> str:
         lines = self.text.rstrip("\n").split("\n")
+        if self.shown:
+            last = next(line for line in reversed(lines) if line.strip())
+            lines = [f"{last.strip()} (the traceback is above)"]
         lines[0] = f"{name_ranks(self.ranks)}: {lines[0]}"
         if self.differ:
             lines.append(f"(the message is that of rank {self.ranks[0]}; those of others differ)")
         return "\n".join(lines) + "\n"
 
 
-def group_errors(errors: Sequence[tuple[int, BaseException]]) -> list[ErrorGroup]:
+def group_errors(
+    errors: Sequence[tuple[int, BaseException]], shown: Collection[int] = ()
+) -> list[ErrorGroup]:
     """Errors of ranks, given as (rank, exception); equal ones are joined.
+
+    Those of the ranks in `shown` are on the screen already.
 
     Errors are equal if their tracebacks have the same lines and the same kind of exception. The
     message is not compared, because it often names the rank.
@@ -161,7 +200,8 @@ def group_errors(errors: Sequence[tuple[int, BaseException]]) -> list[ErrorGroup
         members.sort(key=lambda member: member[0])
         messages = {_message(error) for _, error in members}
         text = format_error(members[0][1])
-        result.append(ErrorGroup([rank for rank, _ in members], text, len(messages) > 1))
+        early = any(rank in shown for rank, _ in members)
+        result.append(ErrorGroup([rank for rank, _ in members], text, len(messages) > 1, early))
     result.sort(key=lambda group: group.ranks[0])
     return result
 
@@ -184,6 +224,8 @@ def _signature(error: BaseException) -> tuple[object, ...]:
     return tuple(places)
 
 
-def format_errors(errors: Sequence[tuple[int, BaseException]]) -> str:
-    """The report of the errors of ranks, given as (rank, exception)."""
-    return "\n".join(str(group) for group in group_errors(errors))
+def format_errors(
+    errors: Sequence[tuple[int, BaseException]], shown: Collection[int] = ()
+) -> str:
+    """The report of the errors of ranks, given as (rank, exception), see `group_errors`."""
+    return "\n".join(str(group) for group in group_errors(errors, shown))

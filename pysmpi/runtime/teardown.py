@@ -14,6 +14,7 @@ from typing import Any
 
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.runtime import finalizers
+from pysmpi.runtime.patches import is_module
 
 # Names that finalizers use, and objects without finalizers.
 _KEPT = (
@@ -31,7 +32,7 @@ Spaces = list[dict[str, object]]
 _SHORT = 100  # objects in a container that is searched; more would be slow in a large program
 
 
-def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
+def let_go(modules: Iterable[object], search: bool = False) -> None:
     """Remove files and objects with a `__del__` from the modules of the running rank.
 
     This includes open generators. Other objects than files are only removed if a module has a class
@@ -40,7 +41,7 @@ def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
     first. Then the objects with a finalizer are removed, then their containers. If one of them is
     still alive after that, cycles are collected.
     """
-    spaces = [vars(module) for module in modules if module is not None]
+    spaces = [space for module in modules if (space := _space(module))]
     unusual = list(map(_unusual, spaces))
     if search or any(map(_finalizes, spaces, unusual)):
         unusual.clear()  # or the objects would live on
@@ -53,11 +54,21 @@ def let_go(modules: Iterable[ModuleType | None], search: bool = False) -> None:
                 space.pop(name, None)  # a module may have two names
 
 
+def _space(module: object) -> dict[str, object]:
+    """The names of an entry of `sys.modules`, which may be an object without names."""
+    if is_module(module):
+        return vars(module)
+    if type(module).__dictoffset__ == 0:
+        return {}
+    space: object = object.__getattribute__(module, "__dict__")
+    return space if type(space) is dict else {}
+
+
 def _finalizes(space: dict[str, object], unusual: list[tuple[str, object]]) -> bool:
     """Whether a module has a class with a `__del__`, or an open generator."""
     main = space.get("__name__") == "__main__"
     for _, value in unusual:  # a look at a lazy class may import something
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             if hasattr(value, "__del__"):
                 return True
         elif _is_open(value) or (main and _holds_open(value)):
@@ -100,21 +111,21 @@ def _is_open(value: object) -> bool:
 
 def _holds_open(value: object) -> bool:
     """Whether a short container or an instance (a context manager) holds such a generator."""
-    if isinstance(value, _KEPT):
+    if issubclass(type(value), _KEPT):
         return False
     inner = gc.get_referents(value)
     return len(inner) <= _SHORT and any(map(_is_open, inner))
 
 
 def _has_finalizer(value: object) -> bool:
-    return hasattr(type(value), "__del__") and not isinstance(value, _KEPT)
+    return hasattr(type(value), "__del__") and not issubclass(type(value), _KEPT)
 
 
 def _holds_finalizer(value: object) -> bool:
     """Whether an object with a `__del__` is in `value`, or in a container or instance in it."""
-    if isinstance(value, _KEPT):
+    if issubclass(type(value), _KEPT):
         return False
-    inner = [thing for thing in gc.get_referents(value) if not isinstance(thing, _KEPT)]
+    inner = [thing for thing in gc.get_referents(value) if not issubclass(type(thing), _KEPT)]
     return any(map(_has_finalizer, inner)) or any(
         map(_has_finalizer, gc.get_referents(*inner))
     )

@@ -12,7 +12,7 @@ from greenlet import getcurrent
 
 from pysmpi.collectives.call import arguments_of
 from pysmpi.frames import shorten
-from pysmpi.kernel.process import Process
+from pysmpi.kernel.process import Lead, Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.base.ranks import Fiber
@@ -334,6 +334,8 @@ class CallRecorder:
         """The waits of a program."""
         numbers: list[int] = []
         for request in thread.waits:
+            if isinstance(request, Lead):
+                return  # the operation in the background begins with it
             if isinstance(request, Receive):
                 message = request.message
                 if message is not None and message.unexpected:

@@ -1,5 +1,7 @@
 """Waitall by its short way, for plain operations, and by the general one."""
 
+from collections import UserList
+
 import numpy as np
 import pytest
 from simulated import simulate
@@ -13,12 +15,12 @@ def lists(requests):
     return {
         "list": requests,
         "tuple": tuple(requests),
-        "iterator": iter(requests),
+        "sequence": UserList(requests),
         "persistent": [*requests, MPI.COMM_WORLD.Recv_init(np.zeros(1), 0)],
     }
 
 
-@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+@pytest.mark.parametrize("kind", ["list", "tuple", "sequence", "persistent"])
 def test_waitall_of_null_handles(kind):
     def main(rank):
         comm = MPI.COMM_WORLD
@@ -33,7 +35,7 @@ def test_waitall_of_null_handles(kind):
     assert simulate(2, main) == [[{2.0}, {2.0}], [{1.0}, {1.0}]]
 
 
-@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+@pytest.mark.parametrize("kind", ["list", "tuple", "sequence", "persistent"])
 def test_waitall_names_the_request_with_an_error(kind):
     def main(rank):
         comm = MPI.COMM_WORLD
@@ -67,7 +69,7 @@ def test_wait_for_a_message_that_is_too_long(status):
 
 
 @pytest.mark.parametrize("copied", [False, True])
-@pytest.mark.parametrize("kind", ["list", "tuple", "iterator", "persistent"])
+@pytest.mark.parametrize("kind", ["list", "tuple", "sequence", "persistent"])
 def test_waitall_of_a_request_that_is_listed_twice(kind, copied):
     """MPICH completes the operation once; MPI 4.1 leaves it open."""
 

@@ -28,7 +28,14 @@ from mpi4py import MPI
 FOLDER = tempfile.mkdtemp()
 fresh = itertools.count()
 
-WRONG = ("None", "'x'", "2.5", "-9", "object()", "[None]")
+WRONG = ("None", "'x'", "2.5", "-9", "object()", "[None]", "angry", "liar")
+ARRAYS = ("times", "spans", "objects", "strings", "texts", "records")
+WRONG_BUFFERS = (
+    "odd_device", "odd_dlpack",
+    "angry_device", "[times, 4]", "[strings, None, 'x']",
+    "[records, (4, None)]", "[texts, 4, 0]", "{}", "[angry, 1, MPI.INT]", "[a, angry]", "[a, liar]",
+    "[a, 1, angry]", "[a, ([4], angry), MPI.INT]", "[a, ([angry], [0]), MPI.INT]", *ARRAYS,
+)
 TOO_LARGE = "1 << 70"
 NULLS = {
     "Datatype": "MPI.DATATYPE_NULL", "Op": "MPI.OP_NULL", "Group": "MPI.GROUP_NULL",
@@ -77,7 +84,58 @@ THINGS: dict[str, Any] = {
     "memory": lambda: MPI.Alloc_mem(8),
     "buffer": lambda: MPI.buffer.allocate(8),
     "function": lambda: lambda *args: None,
+    "angry": lambda: Angry(),
+    "liar": lambda: Liar(),
+    "times": lambda: np.zeros(4, "M8[s]"),
+    "spans": lambda: np.zeros(4, "m8[s]"),
+    "objects": lambda: np.zeros(4, "O"),
+    "strings": lambda: np.zeros(4, "S3"),
+    "texts": lambda: np.zeros(4, "U2"),
+    "records": lambda: np.zeros(4, "i4,f8"),
+    "odd_device": lambda: Exporter(__cuda_array_interface__={"data": None}),
+    "odd_dlpack": lambda: Exporter(__dlpack__=lambda **kw: 3, __dlpack_device__=lambda: (1, 0)),
+    "angry_device": lambda: Exporter(__cuda_array_interface__=Angry()),
 }
+
+
+class Mischief(Exception):
+    """The exception of the program's objects."""
+
+
+def _raise(*args: Any, **kwargs: Any) -> Any:
+    raise Mischief("on purpose")
+
+
+class Exporter:
+    """An object with some attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+SPECIAL = (
+    "__index__", "__int__", "__float__", "__len__", "__iter__", "__getitem__", "__bool__",
+    "__fspath__", "__contains__", "__call__", "__reduce_ex__", "keys", "items", "__next__",
+)  # fmt: skip
+
+
+class Angry:
+    """Each special method raises."""
+
+    __hash__ = object.__hash__
+
+
+class Liar:
+    """Each special method returns an object of a wrong type, or a wrong value."""
+
+    __hash__ = object.__hash__
+    __len__ = lambda self: -1  # noqa: E731
+
+
+for _name in SPECIAL:
+    setattr(Angry, _name, _raise)
+    if _name != "__len__":
+        setattr(Liar, _name, lambda *args, **kwargs: {})
 
 
 def locked() -> MPI.Win:
@@ -189,12 +247,16 @@ def right(owner: str, parameter: ast.arg) -> str:
     raise LookupError(f"no argument is known for {owner}({name}: {note})")
 
 
-def wrongs(parameter: ast.arg) -> Iterator[str]:
-    """Wrong arguments for a parameter."""
+def wrongs(owner: str, parameter: ast.arg) -> Iterator[str]:
+    """Wrong arguments for a parameter of the method or function `owner`."""
     yield from WRONG
     note = ast.unparse(parameter.annotation) if parameter.annotation else ""
     if note == "int":
         yield TOO_LARGE
+    if note.startswith(("BufSpec", "Buffer")):
+        # Calls without a datatype take the bytes of any array.
+        plain = note.startswith(("Buffer", "BufSpecW")) or "ack" in owner
+        yield from (wrong for wrong in WRONG_BUFFERS if not plain or wrong not in ARRAYS)
     for kind in note.split(" | "):
         if kind in NULLS:
             yield NULLS[kind]
@@ -213,7 +275,7 @@ def of_function(owner: str, head: str, function: ast.FunctionDef, bound: bool) -
     for place, parameter in enumerate(parameters):
         # Messages to itself: with PROC_NULL a buffer is not even read.
         to_self = parameter.arg.endswith("buf") or owner in PARTITIONED
-        for wrong in wrongs(parameter):
+        for wrong in wrongs(owner, parameter):
             arguments = []
             for i, other in enumerate(parameters[: max(required, place + 1)]):
                 good = right(owner, other)

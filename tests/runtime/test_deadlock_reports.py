@@ -162,22 +162,19 @@ def test_collectives_differ(stuck: Stuck):
     found = stuck("comm.Barrier() if rank % 2 else comm.allreduce(1)")
     assert len(found.why) == 1
     assert found.why[0].startswith(
-        "ranks 0,2 are in allreduce at prog.py:5, ranks 1,3 are in Barrier at prog.py:5, "
-        "as call number 1 of WORLD: "
+        "ranks 0,2 are in allreduce, ranks 1,3 in Barrier, as call number 1 of WORLD: "
         "every rank must make the same collective calls in the same order"
     )
 
 
 def test_a_collective_that_let_its_root_go(stuck: Stuck):
     found = stuck("comm.bcast(3) if rank == 0 else comm.barrier()")
-    assert "rank 0 called bcast at prog.py:5, ranks 1-3 are in barrier at prog.py:5" in str(found)
+    assert "rank 0 called bcast where rank 1 called barrier at " in str(found)
 
 
 def test_a_rank_that_left_early(stuck: Stuck):
     found = stuck("for step in range(4 if rank == 2 else 5):\n    comm.Barrier()\n")
-    assert found.why == [
-        "rank 2 has finished without entering Barrier of WORLD, call number 5: it made 4"
-    ]
+    assert found.why == ["rank 2 has finished without entering Barrier of WORLD"]
 
 
 def test_roots_differ(stuck: Stuck):
@@ -219,8 +216,7 @@ def test_communicators_of_a_split(stuck: Stuck):
             row.Barrier()
         """
     )
-    where = r"comm of ranks 2-3 \(Split at prog\.py:6\)"
-    assert re.search(rf"rank 2 +waits in Barrier\(\) on {where}", str(found))
+    assert re.search(r"rank 2 +waits in Barrier\(\) on comm \d+ of ranks 2-3", str(found))
 
 
 def test_intercommunicator(stuck: Stuck):
@@ -254,7 +250,7 @@ def test_threads(stuck: Stuck):
     report = str(found)
     assert "2 ranks wait, none can go on" in report
     assert re.search(r"ranks 0-1  wait in join\(\) +prog.py:11", report)
-    assert "recv(source=rank+1, tag=1) in a thread" in report
+    assert "recv(source=rank+1, tag=1) in thread Thread-1 (" in report
     assert [rank for rank, _ in found.cycle] == [0, 1]
 
 
@@ -365,4 +361,4 @@ def test_partitioned_requests(stuck: Stuck):
     assert "Precv" in text and "(source=0, tag=7, 30 bytes)" in text
     assert "Psend" in text and "(dest=1, tag=7, 30 bytes)" in text
     assert "cycle: 0 -> 3 (Wait)   3 -> 0 (Wait)" in text
-    assert "rank 0 has not called Pready for partitions 0,2 of its Psend_init at prog.py:13" in text
+    assert "rank 0 would have to send, but is in Wait" in text

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pysmpi.collectives.algorithms.reduce_scatter import counts_of, scatter_result
 from pysmpi.collectives.building import Builder
-from pysmpi.collectives.bulk import irecv_each, isend_each
+from pysmpi.collectives.bulk import trade_each
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.patterns import after, byte_ends, others
+from pysmpi.collectives.patterns import byte_ends, others
 from pysmpi.collectives.registry import algorithm
 
 
@@ -14,8 +14,9 @@ from pysmpi.collectives.registry import algorithm
 def allreduce_flat(s: Builder, c: Call) -> None:
     """The pattern of SMPI's Iallreduce."""
     first, got, n = s.slots, s.scratch(), c.nbytes
-    irecv_each(s, others(c.rank, c.size), n, got, n)
-    isend_each(s, others(c.rank, c.size), n, c.output)
+    places = [got + rank * n for rank in range(c.size)]
+    places[c.rank] = c.output
+    trade_each(s, c.rank, others(c.rank, c.size), [n] * c.size, places)
     s.waitall(first, s.slots)
     for peer in others(c.rank, c.size):
         s.reduce(n, c.output, got + peer * n, c.output)
@@ -38,9 +39,9 @@ def reduce_scatter_flat(s: Builder, c: Call) -> None:
     sizes = [n * c.type_size for n in counts_of(c)]
     begin = byte_ends(sizes, 1)
     first, got, own = s.slots, s.scratch(), sizes[c.rank]
-    irecv_each(s, others(c.rank, c.size), own, got, own)
-    for peer in after(c.rank, c.size):
+    for peer in others(c.rank, c.size):
         s.isend(peer, sizes[peer], c.input + begin[peer])
+        s.irecv(peer, own, got + peer * own)
     s.waitall(first, s.slots)
     s.move(own, c.input + begin[c.rank], c.output)
     for peer in others(c.rank, c.size):

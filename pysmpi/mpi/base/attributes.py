@@ -8,7 +8,6 @@ values of the predefined keyvals of a family.
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from operator import index
 from typing import Any
@@ -25,8 +24,8 @@ from pysmpi.mpi.base.constants import (
     UNIVERSE_SIZE,
     WTIME_IS_GLOBAL,
 )
-from pysmpi.mpi.base.errhandlers import show
-from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, user_errors
+from pysmpi.mpi.base.errhandlers import FAILURES, show
+from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, truth, user_errors
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
@@ -149,7 +148,7 @@ def create_keyval(
     number = table.next[name]
     table.next[name] += 1
     keyval = number - 0x100000000
-    table.keyvals[name][keyval] = Keyval(name, copy_fn, delete_fn, bool(nopython))
+    table.keyvals[name][keyval] = Keyval(name, copy_fn, delete_fn, truth(nopython))
     return keyval
 
 
@@ -238,7 +237,7 @@ def copied(old: Handle, new: Handle) -> None:
                 if value is NotImplemented:
                     continue
                 value = key.value(value)
-            except builtins.Exception as error:
+            except FAILURES as error:
                 fail(reported(error), "the copy callback of an attribute failed", old)
         copies[keyval] = (key, value)
     if copies:
@@ -264,7 +263,7 @@ def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
     if key.delete_fn is not None:
         try:
             _called(key.delete_fn, subject, keyval, value)
-        except builtins.Exception as error:
+        except FAILURES as error:
             return reported(error)
     return 0
 
@@ -280,7 +279,7 @@ def _called(function: Callable[..., object], subject: Handle, keyval: int, value
         handle._set(None)
 
 
-def reported(error: builtins.Exception) -> int:
+def reported(error: BaseException) -> int:
     """Print an exception out of a callback; return its error code."""
     show(error)
     return int(error) if isinstance(error, Exception) else ERR_OTHER

@@ -165,9 +165,10 @@ def _dlpack_format(dtype: _DataType) -> tuple[str, int]:
 @touches_program
 def _from_cuda(obj: Any, writable: bool) -> Exported:
     interface = _of_type(obj.__cuda_array_interface__, dict, "value")
-    data = _of_type(interface["data"], tuple, "data")
-    typestr = _of_type(interface["typestr"], str, "typestr")
-    shape = _of_type(interface["shape"], tuple, "shape")
+    data, typestr, shape = interface["data"], interface["typestr"], interface["shape"]
+    _of_type(data, tuple, "data")
+    _of_type(typestr, str, "typestr")
+    _of_type(shape, tuple, "shape")
     strides = _of_type(interface.get("strides"), tuple, "strides", optional=True)
     descr = _of_type(interface.get("descr"), list, "descr", optional=True)
     address, readonly = data

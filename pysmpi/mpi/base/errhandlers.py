@@ -15,12 +15,16 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Self
 
+from pysmpi.frames import is_own
 from pysmpi.mpi.base.constants import ERR_ERRHANDLER, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception, cint, error_handlers, fail
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing, mpi
+
+# Exceptions that a callback must not raise: MPI has no way to pass them on.
+FAILURES = (builtins.Exception, SystemExit)
 
 __all__ = ["Errhandler", "ERRHANDLER_NULL", "ERRORS_RETURN", "ERRORS_ABORT", "ERRORS_ARE_FATAL"]
 
@@ -102,9 +106,10 @@ class UserAction(ErrorReaction):
         try:
             with computing():
                 self.function(argument, int(error))
-        except builtins.Exception as failure:
+        except FAILURES as failure:
             show(failure)
-            Fatal("exception in a user-defined error handler").act(subject, error)
+            print("Fatal error: exception in a user-defined error handler", file=sys.stderr)
+            current().abort(1)
         finally:
             argument._set(None)
 
@@ -291,5 +296,8 @@ def forget(subject: Handle) -> None:
 
 
 def show(error: BaseException) -> None:
-    """Print the traceback of an exception from a callback of the program."""
-    traceback.print_exception(error, file=sys.stderr)
+    """Print an exception from a callback of the program, with the program's frames."""
+    trace = error.__traceback__
+    while trace is not None and is_own(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace, file=sys.stderr)

@@ -210,15 +210,29 @@ def _place(value: object, known: dict[str, object]) -> str:
     known.pop("self", None)
     # None often means an omitted argument: a list that contains None is the better guess.
     for name, argument in known.items():
-        if isinstance(argument, (list, tuple)):
-            for i, item in enumerate(argument):
-                if item is value:
-                    return f"{name}[{i}]"
+        where = _index(value, argument)
+        if where:
+            return name + where
     for name, argument in known.items():
         if argument is value:
             return name
         if type(value) is type(argument) is str and argument == value:
             return name
+    return ""
+
+
+def _index(value: object, items: object, depth: int = 3) -> str:
+    """The place of a value in nested lists: `[1][0]`; an empty text if it is not in them.
+
+    Equal small numbers are one object, so they are looked up in the outer list only.
+    """
+    if depth and isinstance(items, (list, tuple)):
+        for i, item in enumerate(items):
+            if item is value:
+                return f"[{i}]"
+            where = "" if type(value) is int else _index(value, item, depth - 1)
+            if where:
+                return f"[{i}]{where}"
     return ""
 
 
@@ -235,6 +249,8 @@ def whole(value: Any) -> int:
         if convert is None:
             raise no_integer(value) from None
         number = convert(value)
+        if not isinstance(number, int):
+            raise no_integer(value) from None
     if not -LARGE <= number < LARGE:
         raise OverflowError(f"{named(value)}{number} is too large to convert to a C long")
     return number
@@ -288,11 +304,18 @@ def cint(value: object) -> int:
 
 
 @touches_program
+def truth(value: object) -> bool:
+    """Whether an argument is true."""
+    return bool(value)
+
+
+@touches_program
 def cstring(value: object) -> str:
     """Text for C: str, or bytes in UTF-8, without a NUL in it."""
     if isinstance(value, bytes):
         text = value.decode()
     elif isinstance(value, str):
+        value.encode()  # no lone surrogates
         text = value
     else:
         raise TypeError(f"{named(value)}expected str or bytes, {type(value).__name__} found")

@@ -30,8 +30,10 @@ _first_byte = ctypes.c_char.from_buffer
 
 
 @touches_program
-def acquire(obj: Any, writable: bool = False) -> Exported:
+def acquire(obj: Any, writable: bool = False, described: bool = False) -> Exported:
     """The memory of `obj`, which must be contiguous in C or Fortran order.
+
+    With `described` its format is needed, too.
 
     Raises TypeError if `obj` exposes no memory, and BufferError if it is not contiguous, or
     read-only although `writable` is set.
@@ -45,7 +47,12 @@ def acquire(obj: Any, writable: bool = False) -> Exported:
                             f"'{type(obj).__name__}'") from error
         return foreign
     except ValueError:
-        # numpy cannot spell some dtypes (datetime64, ...) as a format.
+        # numpy cannot spell some dtypes (datetime64, bfloat16) as a format.
+        if described:
+            foreign = _foreign(obj, writable)
+            if foreign is None:
+                raise
+            return foreign
         view = memoryview(_plain(obj))
     if writable and view.readonly:
         raise BufferError(f"{named(obj)}'{type(obj).__name__}' object is not writable")

@@ -162,7 +162,7 @@ def contiguous(spec: Any, writable: bool) -> Optional[MessageRegion]:
         if writable and view.readonly:
             return None
         data = view if plain and _is_flat(view) else view.cast("B")
-    except (TypeError, ValueError, KeyError, BufferError):
+    except Exception:
         # An empty or unusual argument; the general way handles it, or refuses it with the right
         # message.
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pysmpi.mpi.base import constants as c
-from pysmpi.mpi.base.exceptions import fail, integer, whole
+from pysmpi.mpi.base.exceptions import fail, integer, truth, whole
 from pysmpi.mpi.base.exported import ACCESSIBLE, at_address
 from pysmpi.mpi.base.exporting import (
     acquire,
@@ -65,6 +65,7 @@ class buffer:
     def allocate(nbytes: int, clear: bool = False) -> buffer:
         """Buffer allocation."""
         size = whole(nbytes)
+        truth(clear)
         if size < 0:
             raise ValueError(f"nbytes: expecting non-negative size, got {size}")
         # Always cleared: reads of fresh memory then repeat from run to run.
@@ -75,8 +76,9 @@ class buffer:
     @mpi.local()
     def frombuffer(obj: Buffer, readonly: bool = False) -> buffer:
         """Buffer from buffer-like object."""
-        exported = acquire(obj, writable=not readonly)
-        memory = exported.memory.toreadonly() if readonly else exported.memory
+        fixed = truth(readonly)
+        exported = acquire(obj, writable=not fixed)
+        memory = exported.memory.toreadonly() if fixed else exported.memory
         return _make(memory, obj, owner=exported.owner, kind=exported.kind)
 
     @staticmethod
@@ -88,7 +90,7 @@ class buffer:
             raise ValueError(f"nbytes: expecting non-negative buffer length, got {size}")
         if size > 0 and address == 0:
             raise ValueError("address: expecting non-NULL address")
-        return _make(at_address(address, size, bool(readonly)), None, address=address)
+        return _make(at_address(address, size, truth(readonly)), None, address=address)
 
     @property
     def address(self) -> int:

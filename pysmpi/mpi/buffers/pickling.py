@@ -7,6 +7,7 @@ import pickle as _pickle
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.mpi.base.constants import PROC_NULL
 from pysmpi.mpi.base.exceptions import listed
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
@@ -159,3 +160,16 @@ class _RankPickle(Pickle):
 
 
 pickle = _RankPickle()
+
+
+def pickled(obj: object, dest: int) -> bytes:
+    """The message of an object for a rank; PROC_NULL gets none."""
+    return dumped(obj) if dest != PROC_NULL else b""
+
+
+def dumped(obj: object) -> bytes:
+    """The pickled object, as a message: of a function of the program, it must be `bytes`."""
+    data = pickle.dumps(obj)
+    if not isinstance(data, bytes):
+        raise TypeError(f"MPI.pickle: expected bytes, {type(data).__name__} found")
+    return data

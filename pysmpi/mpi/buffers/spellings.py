@@ -110,7 +110,8 @@ def datatype_argument(spec: Any) -> Datatype:
     try:
         return _typedict[spec]
     except KeyError:
-        raise KeyError(f"{named(spec, 'message')}cannot map {spec!r} to MPI datatype") from None
+        where = named(spec) or _where()
+        raise KeyError(f"{where}cannot map {spec!r} to MPI datatype") from None
 
 
 def datatype_of(format: str) -> Datatype:
@@ -159,7 +160,7 @@ def _memory(spec: object, obj: object, typespec: object, writable: bool) \
     if isinstance(spec, (list, tuple)) and is_bottom(obj):
         return None, datatype_argument(typespec)
     try:
-        exported = acquire(obj, writable)
+        exported = acquire(obj, writable, typespec is None)
     except TypeError as error:
         if spec is obj and not (hasattr(obj, "__dlpack__")
                                 or hasattr(obj, "__cuda_array_interface__")):
@@ -297,7 +298,12 @@ def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
             obj, types = spec
             counts = offsets = None
         case 3:
-            obj, (counts, offsets), types = spec
+            obj, pair, types = spec
+            try:
+                counts, offsets = pair
+            except (TypeError, ValueError) as error:
+                expected = f"{_where()}expecting (counts, displacements), got {pair!r}"
+                raise type(error)(expected) from None
         case 4:
             obj, counts, offsets, types = spec
         case n:
@@ -334,17 +340,17 @@ def object_size(size: object) -> int:
 
 def is_integral(obj: Any) -> bool:
     """Whether an argument is one integer rather than a sequence of them."""
-    if not hasattr(obj, "__index__"):
+    if not hasattr(type(obj), "__index__"):
         return False
     try:
         len(obj)
-    except TypeError:
+    except Exception:
         pass
     else:
         return False
     try:
         index(obj)
-    except TypeError:
+    except Exception:
         return False
     return True
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pysmpi.kernel.process import Process
+from pysmpi.kernel.process import Follower
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.base.running import called
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.execution import (
     UNDECIDED,
@@ -53,9 +52,6 @@ class CollectiveOperation(RequestOperation):
         self.contribution = contribution
         self.finished = False
         contribution.begin(number)
-        communicator = contribution.communicator
-        if not communicator.entered(contribution.shared):
-            contribution.shared.note(contribution.me)
         request = self.request = contribution.request = KernelRequest()
         engine = rank.engine
         if engine.listeners.collective_entered is not None:
@@ -64,8 +60,7 @@ class CollectiveOperation(RequestOperation):
             request.complete(engine.now)
             return
         schedule, context, me = schedule_of(contribution)
-        follower = Process(engine, rank.pid, main.slot, main.core)
-        follower.purpose = request
+        follower = Follower(main, request)
         tag = tag_of(abs(number), contribution.label)
         if schedule is UNDECIDED:
             pieces = decided(contribution, context, me, tag)
@@ -80,10 +75,10 @@ class CollectiveOperation(RequestOperation):
                     follower.launch()
 
             follower.resume = resume
-        else:
-            follower.resume = lambda: request.complete(engine.now)
         follower.prepare(schedule, context, me, tag)
-        follower.launch()
+        led = main.lead(follower)
+        if led is not None:
+            main.wait([led])
 
     def fill(self, status: Status | None) -> int:
         """Take the data, the first time; describe the call in `status`."""
@@ -110,7 +105,7 @@ class PersistentCollective(CollectiveOperation):
     context and numbers, negative so that they match no other call.
     """
 
-    __slots__ = ("template", "identity", "origin", "starts")
+    __slots__ = ("template", "identity", "starts")
 
     persistent = True
 
@@ -118,7 +113,6 @@ class PersistentCollective(CollectiveOperation):
         super().__init__(rank, subject, contribution)
         communicator = contribution.communicator
         self.identity = communicator.next_call(contribution.me)
-        self.origin = called()  # the name and the line of the call that made it
         contribution.context = _private_context(communicator, self.identity)
         self.template = contribution
         self.starts = 0

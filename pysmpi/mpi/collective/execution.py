@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from pysmpi.collectives.cache import schedule_with_ready
+from pysmpi.collectives.cache import ready_from_creation, schedule_with_ready
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
 from pysmpi.collectives.running import Lookout, Patience, find_live
@@ -86,6 +86,9 @@ PATIENCE: Final[StateSlot[Universe, Patience]] = StateSlot(Universe)
 
 # Stands for the schedule of an algorithm that decides while it runs.
 UNDECIDED: Final = Schedule()
+
+# The number, among the calls of a communicator, of its creation.
+BEFORE_CALLS: Final = -1
 
 # Number of different calls that a communicator caches, with their schedules.
 LATEST: Final = 16
@@ -289,10 +292,23 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
             return latest, contribution.context or communicator.coll, me
     known, ready = _built(of_rank(call, me), _NO_LEVELS)
     if ready != _NO_LEVELS:
+        created = _ready_from_creation(communicator, call)
+        if created:
+            schedules.levels.append((BEFORE_CALLS, created))
+            schedule = _schedule_on_levels(contribution, schedules)
+            return schedule, contribution.context or communicator.coll, me
         schedules.levels.append((_order(contribution), ready))
     elif same is not None:
         same.schedules[me] = known
     return known, contribution.context or communicator.coll, me
+
+
+def _ready_from_creation(communicator: Communicator, call: Call) -> frozenset[str]:
+    """The node-level communicators that exist before the first call."""
+    world = communicator.universe.ranks[communicator.group[0]].world
+    if world.communicator is communicator:
+        return _NO_LEVELS
+    return ready_from_creation(call)
 
 
 def _schedule_on_levels(contribution: Contribution, schedules: Schedules) -> Schedule:

@@ -13,7 +13,7 @@ from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
@@ -252,7 +252,6 @@ def _objects(comm: object, op: str, dump: Any) -> list[object]:
         call = _call_among(communicator, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
         call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
-    communicator.continue_call(me)
     run(comm, WithoutData(communicator, me, call))
     return [pickle.loads(item) if item else None for item in contribution.objects]
 
@@ -350,7 +349,7 @@ class NeighborhoodCollectives:
     @mpi.collective("8.6.1")
     def neighbor_allgather(self, sendobj: Any) -> list[Any]:
         """Neighbor Gather to All."""
-        return _objects(self, "neighbor_allgather", lambda targets: pickle.dumps(sendobj))
+        return _objects(self, "neighbor_allgather", lambda targets: dumped(sendobj))
 
     @mpi.collective("8.6.2")
     def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:

@@ -9,8 +9,7 @@ program.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
-from itertools import accumulate
+from functools import reduce, wraps
 from typing import Any, TypeVar
 
 from pysmpi.kernel.schedule import Schedule
@@ -18,7 +17,7 @@ from pysmpi.mpi.base import options
 from pysmpi.mpi.base.constants import PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, listed
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.contribution_arguments import check_root, where
@@ -76,7 +75,6 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Execute the collective of the pickled bytes for its time, and release the sizes."""
     sizes.forget()
-    sizes.communicator.continue_call(sizes.me)
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
     run(comm, WithoutData(sizes.communicator, sizes.me, call))
@@ -91,7 +89,7 @@ def dump_each(items: object, count: int) -> list[bytes]:
     items = [None] * count if items is None else listed(items)
     if len(items) != count:
         raise ValueError(f"sendobj: expecting {count} items, got {len(items)}")
-    return [pickle.dumps(item) for item in items]
+    return [dumped(item) for item in items]
 
 
 def _roles(comm: object, root: int) -> tuple[bool, bool]:
@@ -106,7 +104,7 @@ def _roles(comm: object, root: int) -> tuple[bool, bool]:
 def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
-    data = pickle.dumps(sendobj) if sends else b""
+    data = dumped(sendobj) if sends else b""
     communicator, _, _ = where(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "gather", data, root)
@@ -147,7 +145,7 @@ def spread(comm: object, data: bytes, root: int) -> bytes:
 @_locked("allgather")
 def allgathered(comm: object, sendobj: object) -> list[bytes]:
     """The pickled objects of all ranks."""
-    data = pickle.dumps(sendobj)
+    data = dumped(sendobj)
     contribution = _exchange(comm, "allgather", data)
     other = contribution.other
     if other.result is None:
@@ -204,7 +202,7 @@ class Tree:
 
     def _leave_for(self, obj: object, target: int, remote: bool) -> int:
         """Pickle an object for a rank; return its size."""
-        data = pickle.dumps(obj)
+        data = dumped(obj)
         self.shared.values[self.me][remote, target] = data
         return len(data)
 
@@ -249,7 +247,7 @@ class Tree:
         As in mpi4py, ranks that have sent their object still take part in later rounds.
         """
         me = self.me
-        result = _load(pickle.dumps(obj))
+        result = _load(dumped(obj))
         mask = 1
         while mask < self.size:
             if me & mask:
@@ -270,7 +268,7 @@ class Tree:
     def scan(self, obj: object, op: Callable[[object, object], object], exclusive: bool) -> object:
         """Combine by recursive doubling; `partial` holds the result of a block of ranks."""
         me = self.me
-        result = _load(pickle.dumps(obj))
+        result = _load(dumped(obj))
         partial = result
         fresh = exclusive
         mask = 1
@@ -288,9 +286,12 @@ class Tree:
             mask <<= 1
         return None if exclusive and me == 0 else result
 
-    def leave(self) -> None:
-        """The rank is done."""
-        self.communicator.exit(self.shared, self.me)
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """The rank is done, or the operation has raised."""
+        self.communicator.exit(self.shared)
 
 
 def _fast() -> bool:
@@ -301,8 +302,16 @@ def _fast() -> bool:
 @touches_program
 def _folded(items: Sequence[object], op: Callable[[object, object], object]) -> object:
     with computing():
-        *_, result = accumulate(items, op)
-    return result
+        return reduce(op, items)
+
+
+@touches_program
+def _running(items: Sequence[object], op: Callable[[object, object], object]) -> list[object]:
+    with computing():
+        results = list(items[:1])
+        for item in items[1:]:
+            results.append(op(results[-1], item))
+    return results
 
 
 def _prefixes(
@@ -312,12 +321,10 @@ def _prefixes(
     data = gathered(comm, sendobj, 0)
     items = None
     if data is not None:
-        results = list(accumulate(map(_load, data), op))
+        results = _running([_load(item) for item in data], op)
         if exclusive:
             results = [None, *results[:-1]]
         items = dump_each(results, len(data))
-    communicator, me, _ = where(comm)
-    communicator.continue_call(me)
     return _load(scattered(comm, items, 0))
 
 
@@ -341,7 +348,7 @@ class ObjectCollectives:
         root = cint(root)
         sends, receives = _roles(self, root)
         if sends:
-            data = spread(self, pickle.dumps(obj), root)
+            data = spread(self, dumped(obj), root)
             return _load(data) if _is_intra(self) else None
         data = spread(self, b"", root)
         return _load(data) if receives else None
@@ -384,37 +391,29 @@ class ObjectCollectives:
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)
         check_root(self, communicator, root)
-        tree = Tree(self)
-        if not place.inter:
-            result = tree.reduce(sendobj, op, root)
-        elif root == ROOT:
-            result = tree.receive(0, remote=True)
-        elif root == PROC_NULL:
-            result = None
-        else:
-            result = tree.reduce(sendobj, op, 0)
-            if me == 0:
-                tree.send(result, root, remote=True)
-            result = None
-        tree.leave()
-        return result
+        with Tree(self) as tree:
+            if not place.inter:
+                return tree.reduce(sendobj, op, root)
+            if root == ROOT:
+                return tree.receive(0, remote=True)
+            if root != PROC_NULL:
+                result = tree.reduce(sendobj, op, 0)
+                if me == 0:
+                    tree.send(result, root, remote=True)
+        return None
 
     @mpi.collective("6.9.6")
     def allreduce(self, sendobj: object, op: Op | Callable[[Any, Any], Any] = SUM) -> Any:
         """Reduce to All."""
         if not _fast():
             return _folded([_load(item) for item in allgathered(self, sendobj)], op)
-        tree = Tree(self)
-        result = tree.reduce(sendobj, op, 0)
-        if tree.communicator.inter:
-            if tree.me == 0:
-                result = tree.swap(result, 0, remote=True)
-            result = _spread_locally(tree, result)
-            tree.leave()
-            return result
-        tree.leave()
-        tree.communicator.continue_call(tree.me)
-        data = spread(self, pickle.dumps(result) if tree.me == 0 else b"", 0)
+        with Tree(self) as tree:
+            result = tree.reduce(sendobj, op, 0)
+            if tree.communicator.inter:
+                if tree.me == 0:
+                    result = tree.swap(result, 0, remote=True)
+                return _spread_locally(tree, result)
+        data = spread(self, dumped(result) if tree.me == 0 else b"", 0)
         return _load(data)
 
 
@@ -439,10 +438,8 @@ def _scanned(
 ) -> object:
     if not _fast():
         return _prefixes(comm, sendobj, op, exclusive)
-    tree = Tree(comm)
-    result = tree.scan(sendobj, op, exclusive)
-    tree.leave()
-    return result
+    with Tree(comm) as tree:
+        return tree.scan(sendobj, op, exclusive)
 
 
 def _is_intra(comm: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_GROUP, ERR_RANK
-from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.exceptions import cint, cstring, fail, truth
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import current
@@ -104,12 +104,13 @@ class Intercomm(Comm):
     def Merge(self, high: bool = False) -> Intracomm:
         """Merge intercommunicator into an intracommunicator."""
         rank = current()
+        upper = truth(high)
         communicator = self._usable()
         new = agree(
             rank,
             communicator,
             "intercomm_merge",
-            bool(high),
+            upper,
             CONTEXT_BYTES,
             lambda mine, theirs: join(communicator, mine, theirs),
             self,

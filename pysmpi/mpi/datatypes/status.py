@@ -18,7 +18,7 @@ from pysmpi.mpi.base.constants import (
     SUCCESS,
     UNDEFINED,
 )
-from pysmpi.mpi.base.exceptions import cint, fail, sequence, whole
+from pysmpi.mpi.base.exceptions import cint, fail, sequence, truth, whole
 from pysmpi.mpi.base.handles import structures, wrong_type
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
@@ -218,7 +218,7 @@ class Status:
         .. note:: This method should be used only when implementing
            query callback functions for generalized requests.
         """
-        self._fields[1] = self._fields[1] & ~1 | bool(flag)
+        self._fields[1] = self._fields[1] & ~1 | truth(flag)
 
     @property
     def cancelled(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base import errhandlers
-from pysmpi.mpi.base.exceptions import cint, cstring, fail
+from pysmpi.mpi.base.exceptions import cint, cstring, fail, truth
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Universe, current
@@ -412,7 +412,7 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         def set_mode(value: bool) -> None:
             file.atomic = value
 
-        self._together("set_atomicity", bool(flag), set_mode)
+        self._together("set_atomicity", truth(flag), set_mode)
 
     @mpi.local("14.6.1")
     def Get_atomicity(self) -> bool:
@@ -484,9 +484,7 @@ def _opened(
         if any(value[1] != amode for value in values.values()):
             raise FileError(c.ERR_NOT_SAME, "the processes differ in amode")
         storage = Storage(path, amode, permissions)
-        communicator = new_communicator(universe, members)
-        communicator.kind = "file"
-        file = OpenFile(communicator, storage, amode)
+        file = OpenFile(new_communicator(universe, members), storage, amode)
         if amode & c.MODE_APPEND:
             file.pointer = storage.size()
     except FileError as error:

@@ -143,19 +143,14 @@ def later(
     nbytes: int,
     finish: Callable[[], object],
 ) -> KernelRequest:
-    """Execute the messages of an agreement in the background, then call `finish`.
-
-    The payload of the request is the process, for reports of waits, while it runs.
-    """
+    """Execute the messages of an agreement in the background, then call `finish`."""
     main = rank.process
     process = Process(rank.engine, rank.pid, main.slot, main.core)
     schedule, context, place = _steps(rank, communicator, communicator.rank_of(rank.pid), nbytes)
     process.prepare(schedule, context, place, tag_of(number, operation))
     request = process.purpose = KernelRequest()
-    request.payload = process
 
     def resume() -> None:
-        request.payload = None
         finish()
         request.complete(rank.engine.now)
 
@@ -181,8 +176,8 @@ def _steps(
     if not gathers:
         return schedule_for(call if nbytes else call._replace(op="barrier")), communicator.coll, me
     schedule = Schedule()
-    build(schedule, call._replace(op="gather"))
-    build(schedule, call._replace(op="bcast", count=nbytes * communicator.size))
+    ready = build(schedule, call._replace(op="gather"))
+    build(schedule, call._replace(op="bcast", count=nbytes * communicator.size, ready=ready))
     return schedule, communicator.coll, me
 
 

@@ -11,6 +11,7 @@ unlike that of a real library.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from pysmpi.kernel.process import Process
 from pysmpi.mpi.base import constants as c
-from pysmpi.mpi.base.errhandlers import show
+from pysmpi.mpi.base.errhandlers import FAILURES, show
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.memory import over
@@ -213,9 +214,10 @@ def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Typ
                 seconds = timer.stop()
             nbytes = count * record.layout.size
             meter.add(nbytes, seconds * rank.process.core.speed)
-    except Exception as error:
+    except FAILURES as error:
         # There is no way back from inside a reduction: mpi4py ends the program too.
         show(error)
+        print("Fatal error: exception in a user-defined reduction operation", file=sys.stderr)
         rank.abort(1)
     finally:
         datatype._set(None)

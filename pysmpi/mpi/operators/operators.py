@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import constants as c
-from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.exceptions import fail, truth
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
@@ -21,6 +21,7 @@ from pysmpi.mpi.operators.arithmetic import (
     combine,
     reduce,
 )
+from pysmpi.mpi.operators.object_operations import OBJECT_OPERATIONS
 from pysmpi.records import record
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         """Call the operation on two objects."""
         operator = self._sync()
         if operator is not None and operator.predefined:
-            return _OBJECTS[operator.name](x, y)
+            return OBJECT_OPERATIONS[operator.name](x, y)
         user = getattr(self, "_user", None)
         if user is None or user.freed:
             raise ValueError("cannot call user-defined operation")
@@ -98,7 +99,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         if created.number >= MAX_USER_OPERATIONS:
             raise RuntimeError("cannot create too many user-defined reduction operations")
         created.number += 1
-        operator = Operator("", commutative=bool(commute), function=function)
+        operator = Operator("", commutative=truth(commute), function=function)
         meters = METERS.of(current().universe)
         code = getattr(function, "__code__", type(function))
         operator.meter = meters.get(code)
@@ -160,37 +161,6 @@ def operator_of(op: object, record: Any = None) -> Operator:
         check(operator, record)
     return operator
 
-
-def _best(better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], object]:
-    """MAXLOC and MINLOC on (value, index) pairs: of equal values the lower index wins."""
-    def choose(x: Any, y: Any) -> object:
-        (u, i), (v, j) = x, y
-        if better(u, v):
-            return u, i
-        if better(v, u) or j < i:
-            return v, j
-        return u, i
-
-    return choose
-
-
-# Predefined operations on Python objects, for the lower-case reductions.
-_OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
-    "MAX": lambda x, y: y if y > x else x,
-    "MIN": lambda x, y: y if y < x else x,
-    "SUM": lambda x, y: x + y,
-    "PROD": lambda x, y: x * y,
-    "LAND": lambda x, y: bool(x) & bool(y),
-    "BAND": lambda x, y: x & y,
-    "LOR": lambda x, y: bool(x) | bool(y),
-    "BOR": lambda x, y: x | y,
-    "LXOR": lambda x, y: bool(x) ^ bool(y),
-    "BXOR": lambda x, y: x ^ y,
-    "MAXLOC": _best(lambda u, v: u > v),
-    "MINLOC": _best(lambda u, v: u < v),
-    "REPLACE": lambda x, y: y,
-    "NO_OP": lambda x, y: x,
-}
 
 OP_NULL: Op = Op._define("OP_NULL", None, _NULL)
 #: Every predefined operation by its name in mpi4py.MPI.

@@ -15,7 +15,7 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.communicator import Communicator
@@ -25,7 +25,6 @@ from pysmpi.mpi.point_to_point.operations import (
     PersistentSend,
     RequestOperation,
     SendOperation,
-    Template,
     joint,
 )
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
@@ -67,6 +66,9 @@ def attach(owner: object, buf: object, subject: object = None) -> None:
     nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
     if owner in table:
         fail(ERR_BUFFER, "a buffer is attached already", subject)
+    if nbytes < BSEND_OVERHEAD:
+        detail = f"buf: {nbytes} bytes are less than BSEND_OVERHEAD, {BSEND_OVERHEAD}"
+        fail(ERR_BUFFER, detail, subject)
     table[owner] = Attached(buf, nbytes)
 
 
@@ -161,12 +163,12 @@ class BufferedSends:
     @mpi.point_to_point("3.4")
     def bsend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in buffered mode."""
-        self._bsend(pickle.dumps(obj), dest, tag, False)
+        self._bsend(pickled(obj, dest), dest, tag, False)
 
     @mpi.point_to_point("3.7.2")
     def ibsend(self, obj: Any, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
-        request: Request = self._bsend(pickle.dumps(obj), dest, tag, True)
+        request: Request = self._bsend(pickled(obj, dest), dest, tag, True)
         return request
 
     @mpi.point_to_point("3.9")
@@ -186,8 +188,7 @@ class BufferedSends:
             reserve(rank, self, send)
             return send
 
-        template = Template(rank, communicator, True, dest, tag)
-        request = Prequest._of(PersistentSend(rank, self, make, template))
+        request = Prequest._of(PersistentSend(rank, self, make))
         request.ob_buf = message
         return request
 

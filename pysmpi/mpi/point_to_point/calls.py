@@ -10,7 +10,7 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.payload import snapshot
-from pysmpi.mpi.buffers.pickling import pickle
+from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.groups.communicator import Communicator
@@ -41,7 +41,6 @@ from pysmpi.mpi.point_to_point.operations import (
     PersistentSend,
     ReceiveOperation,
     SendOperation,
-    Template,
     describe,
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
@@ -280,8 +279,7 @@ class PointToPoint:
             send.immediate = True
             return send
 
-        template = Template(rank, communicator, True, dest, tag)
-        request = Prequest._of(PersistentSend(rank, self, make, template))
+        request = Prequest._of(PersistentSend(rank, self, make))
         request.ob_buf = message
         return request
 
@@ -313,8 +311,7 @@ class PointToPoint:
         def make() -> Any:
             return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
 
-        template = Template(rank, communicator, False, source, tag)
-        request = Prequest._of(PersistentReceive(rank, self, make, template))
+        request = Prequest._of(PersistentReceive(rank, self, make))
         request.ob_buf = message
         return request
 
@@ -361,14 +358,14 @@ class PointToPoint:
     @mpi.point_to_point("3.2.1")
     def send(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
-        data = _dumps(obj, dest)
+        data = pickled(obj, dest)
         rank = current()
         self._blocking(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def ssend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
-        data = _dumps(obj, dest)
+        data = pickled(obj, dest)
         rank = current()
         self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
@@ -410,7 +407,7 @@ class PointToPoint:
             check_status(status)
         if recvbuf is not None:
             _deprecated()
-        data = _dumps(sendobj, dest)
+        data = pickled(sendobj, dest)
         rank = current()
         communicator = self._communicator()
         buffer, nbytes = object_buffer(recvbuf, source)
@@ -423,14 +420,14 @@ class PointToPoint:
     @mpi.point_to_point("3.7.2")
     def isend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
-        data = _dumps(obj, dest)
+        data = pickled(obj, dest)
         rank = current()
         return self._started(rank, data, len(data), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.7.2")
     def issend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
-        data = _dumps(obj, dest)
+        data = pickled(obj, dest)
         rank = current()
         return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
 
@@ -474,7 +471,3 @@ class PointToPoint:
         """Non-blocking test for a matched message."""
         found: Message | None = Message.iprobe(self, source, tag, status)
         return found
-
-
-def _dumps(obj: object, dest: int) -> bytes:
-    return pickle.dumps(obj) if dest != PROC_NULL else b""

@@ -334,7 +334,7 @@ def unpickle(buffer: ObjectBuffer) -> Any:
     if data is None or len(data) == 0:
         return None
     if buffer.buffer is not None:
-        view = memoryview(buffer.buffer).cast("B")
+        view: memoryview = buffer.buffer
         view[: len(data)] = data
         data = view[: len(data)]
     return pickle.loads(data)
@@ -349,7 +349,8 @@ def object_buffer(buf: object, source: object) -> tuple[ObjectBuffer, int]:
         return ObjectBuffer(), UNLIMITED
     if spellings.is_integral(buf):
         return ObjectBuffer(), spellings.object_size(buf)
-    return ObjectBuffer(buf), acquire(buf, writable=True).memory.nbytes
+    memory = acquire(buf, writable=True).memory
+    return ObjectBuffer(memory), memory.nbytes
 
 
 def interruption(request: Envelope) -> int:

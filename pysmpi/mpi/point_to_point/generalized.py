@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.attributes import reported
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_REQUEST, SUCCESS
+from pysmpi.mpi.base.errhandlers import FAILURES
 from pysmpi.mpi.base.exceptions import fail, listed
 from pysmpi.mpi.base.handles import wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
@@ -39,10 +39,10 @@ class GeneralizedOperation(RequestOperation):
     def fill(self, status: Status | None) -> int:
         filled = Status() if status is None else status
         filled._fill(ANY_SOURCE, ANY_TAG, 0)
-        error = self._call(self.query, filled)
-        if error == SUCCESS:
-            error = self._call(self.free_function)
-        return error
+        return self._call(self.query, filled)
+
+    def ended(self) -> int:
+        return self._call(self.free_function)
 
     def result(self) -> object:
         return self.value
@@ -63,7 +63,7 @@ class GeneralizedOperation(RequestOperation):
         try:
             with computing():
                 function(*first, *self.args, **self.kwargs)
-        except builtins.Exception as error:
+        except FAILURES as error:
             return reported(error)
         return SUCCESS
 

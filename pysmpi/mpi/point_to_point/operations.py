@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from weakref import ref
 
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
@@ -19,10 +18,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.base.running import called
-from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.envelopes import interruption, withdrawn
 
 
@@ -58,6 +54,10 @@ class RequestOperation:
         """Describe the completed operation in `status`; return its error class."""
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0)
+        return SUCCESS
+
+    def ended(self) -> int:
+        """A call has completed it; return the error class of what it leaves to be done."""
         return SUCCESS
 
     def result(self) -> object:
@@ -187,73 +187,18 @@ class ReceiveOperation(RequestOperation):
             receive.complete(self.rank.engine.now)
 
 
-class Template:
-    """The message of a persistent operation, and the name and the line of the call that made it.
-
-    Reports of deadlocks find in it an operation that was never started, or not started again.
-    """
-
-    __slots__ = ("rank", "sends", "peer", "tag", "origin", "started", "operation")
-
-    def __init__(
-        self, rank: Rank, communicator: Communicator, sends: bool, peer: int, tag: int
-    ) -> None:
-        self.rank = rank
-        self.sends = sends
-        self.peer = peer
-        self.tag = tag
-        self.origin = called()
-        self.started = False
-        self.operation: Callable[[], RequestOperation | None] = lambda: None
-        TEMPLATES.of(communicator)[rank.pid, sends, peer, tag] = self
-
-    @property
-    def idle(self) -> bool:
-        """Whether the operation is not active: one that was freed has no message under way."""
-        operation = self.operation()
-        return operation is None or operation.done()
-
-
-# The latest template of each rank for sends or receives, a peer and a tag.
-TEMPLATES: StateSlot[Communicator, dict[tuple[int, bool, int, int], Template]] = StateSlot(
-    Communicator, dict
-)
-
-
 class PersistentSend(SendOperation):
     """A send made by one of the `*send_init` calls."""
 
-    __slots__ = ("template",)
+    __slots__ = ()
     persistent = True
-
-    def __init__(
-        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
-    ) -> None:
-        super().__init__(rank, subject, make)
-        self.template = template
-        template.operation = ref(self)
-
-    def start(self) -> None:
-        self.template.started = True
-        SendOperation.start(self)
 
 
 class PersistentReceive(ReceiveOperation):
     """A receive made by `Recv_init`."""
 
-    __slots__ = ("template",)
+    __slots__ = ()
     persistent = True
-
-    def __init__(
-        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
-    ) -> None:
-        super().__init__(rank, subject, make)
-        self.template = template
-        template.operation = ref(self)
-
-    def start(self) -> None:
-        self.template.started = True
-        ReceiveOperation.start(self)
 
 
 class PairOperation(RequestOperation):

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
     UNDEFINED,
 )
 from pysmpi.mpi.base.exceptions import cint, fail, listed, sequence
-from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
@@ -88,7 +88,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True
         if not _tested(current(), operation):
             return False
-        operation.fill(status)
+        error = operation.fill(status)
+        if error:
+            fail(error, "", operation.subject)
         return True
 
     def _active(self, status: Status | None) -> Any:
@@ -103,6 +105,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     def _finish(self, operation: RequestOperation, status: Status | None) -> int:
         error = operation.fill(status)
+        error = operation.ended() or error
         if operation.persistent:
             operation.request = None
         else:
@@ -161,7 +164,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         items = _listed(requests)
         i, flag = _look_for_one(current(), items, status)
         if i != UNDEFINED:
-            items[i]._impl.fill(status)
+            operation = items[i]._impl
+            error = operation.fill(status)
+            if error:
+                fail(error, "", operation.subject)
         return i, flag
 
     @classmethod
@@ -209,13 +215,15 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         flag = _tested_all(current(), _active(items))
         entries = _extend(statuses, len(items))
         if flag:
+            errors = []
             for i, item in enumerate(items):
                 operation = item._impl
                 status = None if entries is None else entries[i]
                 if operation is None or operation.request is None:
                     _empty(status)
                 else:
-                    operation.fill(status)
+                    errors.append(operation.fill(status))
+            _check_all(errors)
         return flag
 
     @classmethod
@@ -259,8 +267,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return None
         rank = current()
         done, entries = _done(rank, _test_some(rank, active), statuses)
-        for k, (_, operation) in enumerate(done):
+        _check_all([
             operation.fill(None if entries is None else entries[k])
+            for k, (_, operation) in enumerate(done)
+        ])  # fmt: skip
         return [i for i, _ in done]
 
     # Other calls.
@@ -481,6 +491,8 @@ def _begin(operation: RequestOperation) -> None:
 
 def _listed(requests: object) -> list[Request]:
     items = listed(requests)
+    if not hasattr(requests, "__len__"):
+        raise TypeError(f"requests: object of type {type_name(requests)!r} has no len()")
     for item in items:
         if not isinstance(item, Request):
             raise wrong_type("requests", Request, item)
@@ -660,9 +672,14 @@ def _finish_some(
     for k, (i, operation) in enumerate(done):
         error = items[i]._finish(operation, None if entries is None else entries[k])
         errors.append(error)
+    _check_all(errors)
+    return [i for i, _ in done]
+
+
+def _check_all(errors: list[int]) -> None:
+    """Report the error classes of several requests, if there are any."""
     if any(errors):
         fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", None)
-    return [i for i, _ in done]
 
 
 def _take(rank: Rank, handle: Request, operation: RequestOperation, status: Status | None) -> Any:

@@ -20,7 +20,7 @@ from typing import Any
 
 from pysmpi.mpi.base import errhandlers
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SPAWN, SUCCESS
-from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.exceptions import cint, fail, named, sequence
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.state import StateSlot
@@ -82,7 +82,7 @@ class Spawning:
         commands = None
         if communicator.rank_of(current().pid) == root:
             words = _words(args)
-            commands = [Command(os.fsdecode(command), words, count, pairs(info))]
+            commands = [Command(_path(command), words, count, pairs(info))]
         handle = self._spawn(communicator, root, commands)
         if errcodes is not None:
             errcodes[:] = [SUCCESS] * count
@@ -107,7 +107,7 @@ class Spawning:
             names = _commands(command)
             counts = _counts(maxprocs, len(names))
             commands = [
-                Command(os.fsdecode(name), words, count, hints)
+                Command(_path(name), words, count, hints)
                 for name, words, count, hints in zip(
                     names,
                     _word_lists(args, len(names)),
@@ -187,6 +187,14 @@ def arrive(rank: Rank) -> None:
 
 
 @touches_program
+def _path(command: Any) -> str:
+    try:
+        return os.fsdecode(command)
+    except TypeError as error:
+        raise TypeError(f"{named(command, 'command')}{error}") from None
+
+
+@touches_program
 def _words(args: Any) -> list[str]:
     if args is None:
         return []
@@ -225,7 +233,7 @@ def _counts(maxprocs: Any, size: int) -> list[int]:
         return [1] * size
     if is_integral(maxprocs):
         return [cint(maxprocs)] * size
-    counts = [cint(count) for count in maxprocs]
+    counts = [cint(count) for count in sequence(maxprocs)]
     if len(counts) != size:
         raise ValueError(f"maxprocs: expecting {size} items, got {len(counts)}")
     return counts
@@ -236,6 +244,7 @@ def _hint_lists(info: Any, size: int) -> list[dict[str, str]]:
         return [{} for _ in range(size)]
     if isinstance(info, Info):
         return [pairs(info) for _ in range(size)]
-    if len(info) != size:
-        raise ValueError(f"info: expecting {size} items, got {len(info)}")
-    return [pairs(check_info(item)) for item in info]
+    hints = sequence(info)
+    if len(hints) != size:
+        raise ValueError(f"info: expecting {size} items, got {len(hints)}")
+    return [pairs(check_info(item)) for item in hints]

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
     UNWEIGHTED,
     WEIGHTS_EMPTY,
 )
-from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
+from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence, truth
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
@@ -104,7 +104,7 @@ class TopologyCreation:
         def make(values: dict[int, tuple[Edges, bool]]) -> Communicator:
             known = [values[i] for i in range(communicator.size)]
             graph = DistGraph([edges for edges, _ in known], any(w for _, w in known))
-            return _equip(communicator, graph, bool(reorder))
+            return _equip(communicator, graph, truth(reorder))
 
         new = agree(rank, communicator, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
         made: Distgraphcomm = _handle(self, new, rank)
@@ -137,7 +137,7 @@ class TopologyCreation:
 
         def make(values: dict[int, object]) -> tuple[Communicator, Traffic]:
             graph, traffic = _gathered(communicator.size, values)
-            return _equip(communicator, graph, bool(reorder)), traffic
+            return _equip(communicator, graph, truth(reorder)), traffic
 
         new, traffic = agree(rank, communicator, "dist_graph", declared, CONTEXT_BYTES, make, self)
         _exchange(rank, communicator, traffic)
@@ -176,7 +176,7 @@ def integers(values: Sequence[int], count: int | None = None) -> list[int]:
 def _grid(dims: Sequence[int], periods: Any) -> Grid:
     sides = integers(dims)
     if periods is None or isinstance(periods, bool):
-        periods = [bool(periods)] * len(sides)
+        periods = [truth(periods)] * len(sides)
     return Grid(sides, [bool(period) for period in integers(periods, len(sides))])
 
 
@@ -247,7 +247,7 @@ def _create(
         operation,
         None,
         CONTEXT_BYTES,
-        lambda values: _equip(communicator, topology, bool(reorder)),
+        lambda values: _equip(communicator, topology, truth(reorder)),
         comm,
     )
     return _handle(comm, new, rank)
@@ -321,7 +321,6 @@ def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
 def _exchange(rank: Rank, communicator: Communicator, traffic: Traffic) -> None:
     """Let the time pass in which ranks exchange their declared edges."""
     me = communicator.rank_of(rank.pid)
-    communicator.continue_call(me)
     number = communicator.next_call(me)
     schedule = Schedule()
     for teller, told in traffic.items():

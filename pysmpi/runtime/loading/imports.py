@@ -30,7 +30,7 @@ from typing import Any
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.loading.rules import KNOWN_SHARED, Rules
-from pysmpi.runtime.patches import Patches, disguise
+from pysmpi.runtime.patches import Patches, disguise, is_module
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
 from pysmpi.runtime.process.exchange import MISSING, Exchange
 from pysmpi.runtime.threads.locks import running, wait
@@ -102,7 +102,8 @@ class ImportSystem:
         self._specs: dict[tuple[object, ...], ModuleSpec] = {}
         self._codes: dict[tuple[object, ...], CodeType | None] = {}
         self._extensions: dict[tuple[str, str | None], ModuleType] = {}
-        self._executed: dict[int, dict[str, ModuleType]] = {}  # by extension module, its submodules
+        self._executed: set[int] = set()  # extension modules
+        self._brought: dict[int, dict[str, ModuleType]] = {}  # modules that each of them has made
         self._finders: list[object] = []  # the usual ones
         # Import hooks of shared modules: the list in `sys`, the hook, whether it comes first.
         self._hooks: list[tuple[str, object, bool]] = []
@@ -194,7 +195,7 @@ class ImportSystem:
         exchange.belongs_to_rank(name)
         parent, _, child = name.rpartition(".")
         module = exchange.table.get(parent) if parent in exchange.shared else None
-        if isinstance(module, ModuleType):
+        if is_module(module):
             # The shared package has it as an attribute, a different one for each rank.
             exchange.watch(vars(module), child)
 
@@ -421,7 +422,10 @@ class ImportSystem:
             key = (spec.name, spec.origin)
             module = self._extensions.get(key)
             if module is None:
+                before = set(self.exchange.table)
                 module = self._extensions[key] = original(loader, spec)
+                # A module with one phase of initialization is executed here.
+                self._brought[id(module)] = self._made_since(before, spec.name)
             return module
 
         return disguise(create_module)
@@ -429,37 +433,45 @@ class ImportSystem:
     def _extension_executor(self, original: Callable[..., object]) -> Callable[..., object]:
         def exec_module(loader: object, module: ModuleType) -> None:
             table = self.exchange.table
-            brought = self._executed.get(id(module))
-            if brought is None:
+            brought = self._brought.setdefault(id(module), {})
+            if id(module) not in self._executed:
                 before = set(table)
                 self._execute_shared(original, loader, module)
-                self._executed[id(module)] = _made_by(module, table, before)
+                self._executed.add(id(module))
+                spec: Any = module.__spec__
+                brought.update(self._made_since(before, spec.name))
                 if module.__name__ in self.exchange.shown.modules:
                     self._borrowed[id(module)] = Borrowed(self.exchange, module)
                 return
-            borrowed = self._borrowed.get(id(module))
-            if borrowed is not None:
-                borrowed.give()
             for name, child in brought.items():
                 if name not in table:
                     self._belongs_to_rank(name)
                     table[name] = child
+            borrowed = self._borrowed.get(id(module))
+            if borrowed is not None:
+                borrowed.give()
 
         return disguise(exec_module)
 
+    def _made_since(self, before: set[str], name: str) -> dict[str, ModuleType]:
+        """The modules that C code of extension module `name` has made (`PyImport_AddModule`).
 
-def _made_by(
-    module: ModuleType, table: dict[str, ModuleType], before: set[str]
-) -> dict[str, ModuleType]:
-    """The modules that an extension module has made itself, and put into the table."""
-    inner = f"{module.__name__}."
-    return {
-        name: child
-        for name, child in list(table.items())
-        if name not in before
-        and name.startswith(inner)
-        and getattr(child, "__spec__", None) is None
-    }
+        Those of a module that is loaded once for all ranks are for all ranks, too.
+        """
+        exchange = self.exchange
+        made = {
+            child: module
+            for child, module in list(exchange.table.items())
+            if child not in before
+            and child != name
+            and is_module(module)
+            and vars(module).get("__spec__") is None
+        }
+        if name not in exchange.shown.modules:
+            for child, module in made.items():
+                if child not in exchange.shown.modules:
+                    exchange.shared.setdefault(child, module)
+        return made
 
 
 def _add_hook(hooks: list[object], hook: object, first: bool) -> None:

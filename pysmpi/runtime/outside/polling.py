@@ -10,6 +10,10 @@ from typing import Any
 from pysmpi.runtime.outside.reactor import READ, URGENT, WRITE, Reactor, reactor
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.replacing import Replacements, methods
+from pysmpi.runtime.threads.locks import reduce_as
+from pysmpi.runtime.virtual_time.seconds import check_seconds
+
+_MOST = 2**31 - 1  # (ms) of a timeout
 
 
 def _patiently(
@@ -33,6 +37,20 @@ def _patiently(
             return answer
 
 
+def _plain(timeout: Any) -> float | None:
+    """The number of a valid timeout."""
+    return None if timeout is None else check_seconds(timeout)
+
+
+def _is_timeout(timeout: Any, most: float | None = None, unit: float = 1.0) -> bool:
+    """Whether Python's own function accepts a timeout; where it has a most, a negative one, too."""
+    try:
+        seconds = check_seconds(timeout) * unit
+    except Exception:
+        return False
+    return seconds >= 0 if most is None else seconds <= most
+
+
 def _some(answer: Any) -> bool:
     return any(answer) if isinstance(answer, tuple) else bool(answer)
 
@@ -42,9 +60,12 @@ def _select(real: Callable[..., Any]) -> Callable[..., object]:
         found = reactor()
         if found is None:
             return real(rlist, wlist, xlist, timeout)
-        if timeout is not None and not timeout >= 0:
+        if timeout is not None and not _is_timeout(timeout):
             return real(rlist, wlist, xlist, timeout)  # raises the error
-        lists = [list(rlist), list(wlist), list(xlist)]
+        try:
+            lists = [list(rlist), list(wlist), list(xlist)]
+        except TypeError:
+            return real(rlist, wlist, xlist, 0)  # raises the error
 
         def fds() -> list[tuple[int, int]]:
             return [
@@ -53,7 +74,7 @@ def _select(real: Callable[..., Any]) -> Callable[..., object]:
                 for one in members
             ]
 
-        return _patiently(found, lambda: real(*lists, 0), fds, timeout)
+        return _patiently(found, lambda: real(*lists, 0), fds, _plain(timeout))
 
     return select_
 
@@ -85,10 +106,19 @@ class _Poll:
         found = reactor()
         if found is None:
             return self._real.poll(timeout)
-        seconds = None if timeout is None or timeout < 0 else timeout * 1e-3
+        if timeout is not None and not _is_timeout(timeout, _MOST * 1e-3, 1e-3):
+            return self._real.poll(timeout)  # raises the error, or does not wait
+        seconds = _plain(timeout)
+        seconds = None if seconds is None or seconds < 0 else seconds * 1e-3
         return _patiently(
             found, lambda: self._real.poll(0), lambda: list(self._fds.items()), seconds
         )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduce_as(self._real, protocol)
+
+    def __reduce__(self) -> Any:
+        return reduce_as(self._real, 0)
 
 
 _Poll.__name__ = _Poll.__qualname__ = "poll"
@@ -112,7 +142,11 @@ def _epoll_poll(real: Callable[..., Any]) -> Callable[..., object]:
         found = reactor()
         if found is None or self.closed:
             return real(self, timeout, maxevents)
-        seconds = None if timeout is None or timeout < 0 else float(timeout)
+        if timeout is not None and not _is_timeout(timeout, _MOST * 1e-3):
+            return real(self, timeout, maxevents)  # raises the error
+        seconds = _plain(timeout)
+        if seconds is not None and seconds < 0:
+            seconds = None
         fds = [(self.fileno(), READ)]
         return _patiently(found, lambda: real(self, 0, maxevents), lambda: fds, seconds)
 

@@ -6,6 +6,7 @@ free, so it is polled before the clock moves.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from types import ModuleType
@@ -17,9 +18,11 @@ from pysmpi.runtime.outside.peers import PeerSide, has_children
 from pysmpi.runtime.outside.reactor import reactor
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.replacing import methods
+from pysmpi.runtime.threads.fibers import patch_process_names
 from pysmpi.runtime.threads.locks import running
 
 _RECURSIVE = 0
+_MOST = 0.5e9  # (s), of Python's own semaphores
 
 
 def _side() -> PeerSide:
@@ -58,7 +61,11 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
         changing(found)
         if take(self):
             return True
-        if not block or (timeout is not None and timeout <= 0):
+        if timeout is not None:
+            timeout = max(0.0, math.ldexp(timeout, 0))  # only real numbers
+            if timeout >= _MOST:
+                raise OverflowError("timeout is too large")
+        if not block or (timeout is not None and not timeout > 0):
             found.missed(side=_side())
             return False
         end = None if timeout is None else found.now() + timeout
@@ -106,6 +113,7 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
 
 def patch_processes(patches: Patches, module: ModuleType) -> None:
     """Make `multiprocessing.process` handle only the processes of the calling rank."""
+    patch_process_names(patches, module)
     real_cleanup, real_active = module._cleanup, module.active_children
 
     def mine() -> list[Any]:

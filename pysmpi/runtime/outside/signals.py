@@ -10,6 +10,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import Reactor, reactor
 from pysmpi.runtime.replacing import Replacements
+from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 _take = getattr(signal, "sigtimedwait", None)
 
@@ -56,9 +57,12 @@ def _sigwaitinfo(real: Callable[..., object]) -> Callable[..., object]:
 def _sigtimedwait(real: Callable[..., object]) -> Callable[..., object]:
     def sigtimedwait(sigset: object, timeout: float, /) -> object:
         found = reactor()
-        if found is None or timeout <= 0:
+        if found is None:
             return real(sigset, timeout)
-        return _until_pending(found, sigset, timeout)
+        seconds = check_seconds(timeout)
+        if seconds <= 0:
+            return real(sigset, timeout)
+        return _until_pending(found, sigset, seconds)
 
     return sigtimedwait
 

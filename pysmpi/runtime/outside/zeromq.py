@@ -147,7 +147,7 @@ def patch_poll(patches: Patches, module: ModuleType) -> None:
 def _replace(patches: Patches, name: str, real: object, new: object) -> None:
     """Replace a function in all modules of `zmq` that hold it."""
     for holder, module in list(sys.modules.items()):
-        if holder.partition(".")[0] == "zmq" and vars(module).get(name) is real:
+        if holder.partition(".")[0] == "zmq" and getattr(module, name, None) is real:
             patches.set(module, name, new)
 
 

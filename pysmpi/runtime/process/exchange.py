@@ -371,7 +371,7 @@ class Exchange:
 
     def _is_part_of_shared(self, name: str, module: Any) -> bool:
         root = name.partition(".")[0]
-        return root != name and root in self.shared and isinstance(module, ModuleType)
+        return root != name and root in self.shared and issubclass(type(module), ModuleType)
 
     def belongs_to_rank(self, name: str) -> None:
         """Note that `name` will be a private module of the rank that imports it."""

@@ -8,7 +8,6 @@ import operator
 import os
 import signal
 import sys
-import traceback
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.rank_environment import RankEnvironment, here
+from pysmpi.runtime.program_errors import format_error
 from pysmpi.runtime.simulator import simulates
 
 # Ends a rank of a universe at once, with an exit status, and a description of a signal.
@@ -105,17 +105,26 @@ def run_exit_functions(environment: RankEnvironment) -> None:
     again at the end.
     """
     leave: SystemExit | None = None
+    ended_by = sys.exc_info()[1]
     while environment.at_exit:
         function, args, kwargs = environment.at_exit.pop()
         try:
             function(*args, **kwargs)
         except SystemExit as error:
             leave = error
-        except Exception:
+        except Exception as error:
             print(f"Exception ignored in atexit callback: {function!r}", file=sys.stderr)
-            traceback.print_exc()
+            _forget_context(error, ended_by)
+            print(format_error(error), end="", file=sys.stderr)
     if leave is not None:
         raise leave
+
+
+def _forget_context(error: BaseException, outer: BaseException | None) -> None:
+    """Leave out the exception that has ended the program: Python handles it no more by now."""
+    while error.__context__ is not None and error.__context__ is not outer:
+        error = error.__context__
+    error.__context__ = None
 
 
 def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from pysmpi.runtime.lookalike import like
-from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.patches import Patches, is_module
 from pysmpi.runtime.process.exchange import Exchange
 
 _NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
@@ -57,7 +56,7 @@ class _Filters:
         modules: list[Any] = list(exchange.shown.modules.values())
         modules += [exchange.table.get(name) for name in self.registries]
         for module in modules:
-            if isinstance(module, ModuleType):
+            if is_module(module):
                 registry = vars(module).get(_REGISTRY)
                 if registry:
                     registry.clear()
@@ -68,7 +67,7 @@ class _Filters:
         if exchange.shown is exchange.outside:
             return
         for name, module in list(exchange.shared.items()):
-            if name in self.registries or not isinstance(module, ModuleType):
+            if name in self.registries or not is_module(module):
                 continue
             space = vars(module)
             registry = space.get(_REGISTRY)

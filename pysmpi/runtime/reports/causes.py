@@ -13,39 +13,23 @@ from pysmpi import text
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.buffers.memory import IN_PLACE
-from pysmpi.mpi.collective.background import PersistentCollective
+from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.mpi.point_to_point.buffered import ATTACHED
-from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
-from pysmpi.runtime.reports.history import (
-    FirstDifference,
-    called,
-    find_difference,
-    ordinal_of,
-    sizes_of,
-)
-from pysmpi.runtime.reports.unstarted import (
-    idle_collective,
-    partitions,
-    receives_for,
-    sends_for,
-)
 from pysmpi.runtime.reports.waiting import (
     Collective,
     Piece,
     Wait,
     WaitFinder,
     accepts,
+    decode,
     describe_communicator,
     posted_receives,
     unmatched_sends,
 )
 
 _REASONS = 4  # lines at most
-_MEETINGS = ("Accept", "Connect", "Join")
 
 
 class Causes:
@@ -61,7 +45,6 @@ class Causes:
             self.of.setdefault(wait.pid, wait)
             self.every.setdefault(wait.pid, []).append(wait)
         self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
-        self._differences: dict[int, FirstDifference | None] = {}
 
     # Lines of explanation.
 
@@ -82,6 +65,8 @@ class Causes:
             return self._explain_collective(wait, wait.collective)
         if wait.own:
             who = text.ranks([wait.pid])
+            if wait.joins:
+                return [(8, _ended(who, wait))]
             return [(9, f"{who} waits in {wait.call} for another of its own threads")]
         lines = []
         for piece in wait.pieces[:3]:
@@ -92,52 +77,11 @@ class Causes:
                 lines += self._explain_send(wait, piece, request)
             elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
-            elif isinstance(piece.operation, PersistentCollective):
-                lines += [(1, line) for line in idle_collective(piece.operation)]
-            elif isinstance(piece.operation, Partitioned):
-                lines += [(1, line) for line in partitions(piece.operation)]
-                lines += self._about_peer(
-                    wait, piece, "receive" if "dest" in piece.arguments else "send"
-                )
-        return lines or self._explain_call(wait)
-
-    def _explain_call(self, wait: Wait) -> list[tuple[int, str]]:
-        """The reason of a wait in a call that waits for no message of a known rank."""
-        who = text.ranks([wait.pid])
-        if wait.call in _MEETINGS:
-            return [(3, self._unmet(wait))]
-        if wait.call.endswith("_buffer"):
-            lines = []
-            for attached in ATTACHED.of(wait.rank).values():
-                for send in attached.pending()[:_REASONS]:
-                    target = send.context.members[send.destination].pid
-                    lines.append((3, (
-                        f"rank {target} has not received the buffered message of {who} with "
-                        f"tag {send.tag}, {text.count(send.nbytes, 'byte')}: {wait.call} waits "
-                        "until it has"
-                    )))  # fmt: skip
-            return lines
-        return []
-
-    def _unmet(self, wait: Wait) -> str:
-        """The reason for which a process finds nobody at a port or at a socket."""
-        who = text.ranks([wait.pid])
-        if wait.call == "Join":
-            return f"no process calls Join with the other end of the socket of {who}"
-        verb, other = ("connects", "Connect") if wait.call == "Accept" else ("accepts", "Accept")
-        port = self._port(wait)
-        for peer in self.waits:
-            if peer.call == other and self._port(peer) not in ("", port):
-                return (
-                    f"rank {peer.pid} is in {other} with port_name {self._port(peer)!r}"
-                    f"{_place(peer)}, {who} in {wait.call} with {port!r}: port names differ"
-                )
-        same = [peer for peer in self.waits if peer.call == wait.call and peer is not wait]
-        note = " any more" if not same and wait.call == "Connect" else ""
-        return f"no process {verb}{note} at the port of {who} ({other} with port_name {port!r})"
-
-    def _port(self, wait: Wait) -> str:
-        return "" if wait.made is None else str(wait.made.arguments.get("port_name", ""))
+            elif "source" in piece.arguments:
+                lines += self._about_peer(wait, piece, "send")
+            elif "dest" in piece.arguments:
+                lines += self._about_peer(wait, piece, "receive")
+        return lines
 
     def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:
         """The ranks that hold the lock for which a rank waits, or get it before."""
@@ -160,13 +104,6 @@ class Causes:
     ) -> list[tuple[int, str]]:
         me = wait.pid
         lines: list[tuple[int, str]] = []
-        if piece.act:
-            if piece.name == "Create_intercomm":
-                lines += self._strange_leaders(wait, receive)
-            return lines + self._about_peer(wait, piece, piece.act)
-        communicator = self.finder.communicator_of(receive.context)
-        if communicator is not None:
-            lines += [(1, line) for line in sends_for(receive, communicator, me)]
         sources = self.finder.sources(receive.context)
         for send in unmatched_sends(receive.context):
             if receive.source not in (ANY, send.source):
@@ -196,20 +133,6 @@ class Causes:
         lines += self._about_peer(wait, piece, "send")
         return lines
 
-    def _strange_leaders(self, wait: Wait, receive: Receive) -> list[tuple[int, str]]:
-        """A leader has called Create_intercomm with another tag."""
-        lines = []
-        for send in unmatched_sends(receive.context):
-            if send.destination == receive.destination and send.source == receive.source:
-                sender = self.finder.sources(receive.context)[send.source]
-                peer = self.of.get(sender)
-                there = "" if peer is None else _place(peer)
-                lines.append((1, (
-                    f"rank {sender} has called Create_intercomm with tag {send.tag}{there}, "
-                    f"rank {wait.pid} with tag {receive.tag}{_place(wait)}: tags differ"
-                )))  # fmt: skip
-        return lines
-
     def _elsewhere(
         self, wait: Wait, receive: Receive, sources: list[int]
     ) -> list[tuple[int, str]]:
@@ -220,8 +143,6 @@ class Causes:
         for communicator in self.finder.communicators:
             context = communicator.p2p
             if context.number == receive.context.number or me not in communicator.group:
-                continue
-            if communicator.kind == "window":
                 continue
             senders = communicator.remote.group
             for send in unmatched_sends(context):
@@ -245,11 +166,6 @@ class Causes:
         me = wait.pid
         target = send.context.members[send.destination].pid
         lines: list[tuple[int, str]] = []
-        if piece.act:
-            return self._about_peer(wait, piece, piece.act)
-        communicator = self.finder.communicator_of(send.context)
-        if communicator is not None:
-            lines += [(1, line) for line in receives_for(send, communicator, me)]
         if target == me:
             return [(1, (
                 f"rank {me} sends to itself and has posted no receive that fits: the call waits "
@@ -309,86 +225,94 @@ class Causes:
         self, wait: Wait, collective: Collective
     ) -> list[tuple[int, str]]:
         communicator = collective.communicator
+        name = describe_communicator(wait.rank, communicator)
         lines: list[tuple[int, str]] = []
-        call = called(wait)
-        # Some calls make a communicator for themselves first.
-        own = communicator.origin == (wait.call, wait.site)
-        name = wait.comm if own else describe_communicator(wait.rank, communicator)
-        here = f"{call} of {name}" if name else call
-        difference = self.difference(communicator)
-        if difference is not None:
-            return list(enumerate(difference.lines(name, self.waits)))
+        call = _collective_name(wait)
+        here = f"{call} of {name}"
+        same = self._same(collective)
+        roots: dict[object, list[int]] = {}
+        for pid in same:
+            root = self.of[pid].arguments.get("root")
+            if root is not None:
+                roots.setdefault(root, []).append(pid)
+        if len(roots) > 1:
+            said = ", ".join(
+                f"root={root} in {text.ranks(pids)}" for root, pids in sorted(roots.items())
+            )
+            lines.append((1, f"roots differ in {call}: {said}"))
+        others: dict[str, list[int]] = {}
+        for pid in communicator.group:
+            peer = self.of.get(pid)
+            if peer is None or peer.collective is None or pid in same:
+                continue
+            if (
+                peer.collective.communicator is communicator
+                and peer.collective.number == collective.number
+            ):
+                others.setdefault(_collective_name(peer), []).append(pid)
+        for other, pids in sorted(others.items()):
+            if pids[0] < same[0] and other != call:
+                continue  # reported from the other side
+            lines.append((1, (
+                f"{text.ranks(same)} {_is(same)} in {call}, {text.ranks(pids)} in {other}, "
+                f"as call number {_ordinal(communicator, wait)} of {name}: every rank must make "
+                "the same collective calls in the same order"
+            )))  # fmt: skip
         missing = self.missing(collective)
         gone = sorted(pid for pid in missing if pid in self.finished)
         if gone:
             lines.append((2, (
                 f"{text.ranks(gone)} {_has(gone)} finished without entering {here}"
-                f"{'' if own else _counted(wait, collective, gone)}"
             )))  # fmt: skip
-        away = sorted(pid for pid in missing - self.finished if not self._begins(pid, wait))
+        away = sorted(missing - self.finished - {p for ps in others.values() for p in ps})
         if away:
             lines.append((6, (
                 f"{text.ranks(away)} {_has(away)} not entered {here}"
                 + (f": {_is(away)} in {_calls(self.of, away)}" if self.of.get(away[0]) else "")
             )))  # fmt: skip
         lines += self._other_communicator(wait, collective, away)
-        if not gone and not away:
-            lines += self._counts(wait, collective)
+        if not lines:
+            stray = self._stray(wait, collective)
+            lines += stray
         return lines
-
-    def _counts(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
-        """All ranks have entered a call, and their sizes differ."""
-        communicator = collective.communicator
-        sizes = sizes_of(communicator, collective.number, collective.operation)
-        if len(sizes) < 2:
-            return []
-        call, number = called(wait), ordinal_of(communicator, wait.pid, collective.number)
-        said = ", ".join(
-            f"{text.count(nbytes, 'byte')} in {text.ranks(pids)}" for nbytes, pids in sizes.items()
-        )
-        name = describe_communicator(wait.rank, communicator)
-        line = f"sizes differ in {call}, call number {number} of {name}: {said}"
-        rooted = "root" in wait.arguments
-        if rooted and 0 in sizes and any(
-            peer.made is not None and any(value is IN_PLACE for value in peer.made.values)
-            for peer in self.waits if peer.call == wait.call
-        ):  # fmt: skip
-            line += "; MPI.IN_PLACE is for the root, the other ranks must give their buffers"
-        return [(1, line)]
-
-    def difference(self, communicator: Communicator) -> FirstDifference | None:
-        """The first collective call of a communicator in which its ranks differ."""
-        key = min(communicator.p2p.number, communicator.remote.p2p.number)
-        if key not in self._differences:
-            self._differences[key] = find_difference(communicator, self.waits)
-        return self._differences[key]
-
-    def _begins(self, pid: int, wait: Wait) -> bool:
-        """Whether a rank is at the begin of the same call, and waits for other processes there."""
-        peer = self.of.get(pid)
-        return peer is not None and (peer.call, peer.comm) == (wait.call, wait.comm)
 
     def _other_communicator(
         self, wait: Wait, collective: Collective, away: Sequence[int]
     ) -> list[tuple[int, str]]:
         """Ranks that make the same call on another communicator."""
         communicator = collective.communicator
-        lines: list[tuple[int, str]] = []
-        groups: set[object] = set()
+        lines = []
         for pid in away:
             peer = self.of.get(pid)
             if peer is None or peer.collective is None or pid < wait.pid:
                 continue
             other = peer.collective.communicator
-            if (peer.call, peer.site, id(other)) in groups:
-                continue
-            groups.add((peer.call, peer.site, id(other)))
             if other not in (communicator, communicator.remote) and wait.pid in other.group:
                 lines.append((1, (
-                    f"rank {wait.pid} is in {called(wait)} of "
+                    f"rank {wait.pid} is in {_collective_name(wait)} of "
                     f"{describe_communicator(wait.rank, communicator)}{_place(wait)}, rank {pid} "
-                    f"in {called(peer)} of {describe_communicator(peer.rank, other)}"
+                    f"in {_collective_name(peer)} of {describe_communicator(peer.rank, other)}"
                     f"{_place(peer)}: communicators differ"
+                )))  # fmt: skip
+        return lines
+
+    def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
+        """Messages of another collective call that arrived instead of this one."""
+        communicator = collective.communicator
+        lines = []
+        for send in unmatched_sends(communicator.coll):
+            number, operation = decode(send.tag)
+            target = communicator.coll.members[send.destination].pid
+            if target == wait.pid and operation != collective.operation and (
+                number == decode(tag_of(collective.number, operation))[0]
+            ):
+                sender = communicator.group[send.source]
+                peer = self.of.get(sender)
+                there = "" if peer is None else _place(peer)
+                lines.append((1, (
+                    f"rank {sender} called {_public(operation)}{there} where rank {wait.pid} "
+                    f"called {_collective_name(wait)}{_place(wait)}: every rank must make "
+                    "the same collective calls in the same order"
                 )))  # fmt: skip
         return lines
 
@@ -557,18 +481,40 @@ class Causes:
         return f"rank {sources[receive.source]}"
 
 
-def _counted(wait: Wait, collective: Collective, gone: Sequence[int]) -> str:
-    """The number of the call in which a rank waits, and of those that other ranks have made."""
-    communicator = collective.communicator
-    sides = {id(one): one for one in (communicator, communicator.remote)}.values()
-    made = {
-        side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group
-    }
-    if len(made) != 1 or collective.number < 0:
-        return ""
-    number = ordinal_of(communicator, wait.pid, collective.number)
-    who = "it" if len(gone) == 1 else "they"
-    return f", call number {number}: {who} made {made.pop() or 'none'}"
+def _collective_name(wait: Wait) -> str:
+    """The collective call that a rank is in; in `Wait`, the one that it has started."""
+    named = [piece.name for piece in wait.pieces if piece.name]
+    return named[0] if named else wait.call
+
+
+_NONBLOCKING = frozenset(
+    "ibarrier ibcast igather igatherv iscatter iscatterv iallgather iallgatherv ialltoall "
+    "ialltoallv ialltoallw ireduce iallreduce ireduce_scatter ireduce_scatter_block iscan "
+    "iexscan".split()
+)
+
+
+def _public(operation: str) -> str:
+    """The name of the call of mpi4py for an operation, if there is one only: `Iscan`."""
+    return f"I{operation[1:]}" if operation in _NONBLOCKING else operation
+
+
+def _ordinal(communicator: Communicator, wait: Wait) -> int:
+    if wait.pid in communicator.group:
+        return max(communicator.begun(communicator.rank_of(wait.pid)), 1)
+    return 1
+
+
+def _ended(who: str, wait: Wait) -> str:
+    """The end of the program of a rank that waits for one of its threads."""
+    error = wait.ended_by
+    if error is None:
+        how = "has reached its end"
+    elif isinstance(error, SystemExit):
+        how = "has called sys.exit"
+    else:
+        how = f"was ended by {type(error).__name__}"
+    return f"the program of {who} {how}; Python then waits for thread {wait.joins}, no daemon"
 
 
 def _place(wait: Wait) -> str:

@@ -17,10 +17,8 @@ from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.records import record
 from pysmpi.runtime.reports.causes import Causes
-from pysmpi.runtime.reports.unstarted import partitions
 from pysmpi.runtime.reports.waiting import Piece, Wait, WaitFinder
 
 if TYPE_CHECKING:
@@ -189,10 +187,6 @@ def find_deadlock(simulation: Simulation) -> DeadlockReport:
             group.odd = False
             groups.insert(0, group)
         most = simulation.watch.most
-        for wait in tests:
-            for operation in () if wait.made is None else wait.made.operations:
-                if isinstance(operation, Partitioned):
-                    reasons = list(dict.fromkeys([*partitions(operation), *reasons]))
         reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
         outlook = "tests for ever."
     kind = LivelockReport if tests else DeadlockReport
@@ -224,6 +218,8 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[WaitingGrou
             wait.site,
             wait.comm,
             wait.thread > 0,
+            bool(wait.joins),
+            type(wait.ended_by),
             tuple(wait.arguments),
             tuple(
                 (piece.name, piece.site, piece.prepared, *piece.arguments)
@@ -238,6 +234,11 @@ def group_waits(waits: Iterable[Wait], others: bool = False) -> list[WaitingGrou
         )
         for members in found.values()
     ]
+    for group in groups:
+        first = group.waits[0]
+        if first.joins:
+            group.verb = "at its end," if len(group.pids) == 1 else "at their end,"
+            group.verb += " waits for" if len(group.pids) == 1 else " wait for"
     groups.sort(key=lambda group: (-len(group.pids), group.pids[0]))
     if len(groups) > 1:
         last, total = groups[-1], sum(len(group.pids) for group in groups)
@@ -250,7 +251,10 @@ def describe(members: Sequence[Wait]) -> str:
     """The call of waiting ranks, such as `Recv(source=0, tag=7)`; members differ in values only."""
     first = members[0]
     comm = "" if first.comm in ("", "WORLD") else f" on {first.comm}"
-    thread = " in a thread" if first.thread else ""
+    if first.joins:
+        return f"{_thread(members, [wait.joins for wait in members])}"
+    names = [wait.thread_name for wait in members]
+    thread = f" in {_thread(members, names)}" if first.thread else ""
     direct = len(first.pieces) == 1 and first.pieces[0].name == first.call
     if direct:
         inner = _piece_arguments([wait.pieces[0] for wait in members], members)
@@ -270,6 +274,14 @@ def describe(members: Sequence[Wait]) -> str:
         parts.append("...")
     what = f"{first.call}({inner}){comm}{thread}"
     return f"{what} for {', '.join(parts)}" if parts else what
+
+
+def _thread(members: Sequence[Wait], names: Sequence[str]) -> str:
+    """One name of a thread of each of some ranks."""
+    found = sorted(set(names))
+    if not found[0]:
+        return "a thread"
+    return "thread " + (found[0] if len(found) == 1 else f"{found[0]} .. {found[-1]}")
 
 
 def _started(piece: Piece) -> str:

@@ -10,7 +10,12 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.runtime.program_errors import format_errors, format_internal, internal_error
+from pysmpi.runtime.program_errors import (
+    EARLY,
+    format_errors,
+    format_internal,
+    internal_error,
+)
 from pysmpi.runtime.reports.deadlock import DeadlockError, DeadlockReport
 from pysmpi.runtime.simulation import Outcome, RankState, Simulation
 
@@ -50,10 +55,11 @@ def exit_status(
         return _hard_exit(simulation.hard_exit)
     if deadlock is not None:
         return MPI_ERROR, str(deadlock)
+    shown = EARLY.of(simulation.universe).pids
     messages = [
         f"rank {pid}: {outcome.error.code}"
         for pid, outcome in enumerate(outcomes)
-        if isinstance(outcome.error, SystemExit)
+        if isinstance(outcome.error, SystemExit) and pid not in shown
     ]
     status = next((outcome.status for outcome in outcomes if outcome.status), 0)
     return status, "\n".join(messages) or None
@@ -75,7 +81,7 @@ def _failure(
     if any(isinstance(error, KeyboardInterrupt) for _, error in failed):
         status = INTERRUPTED
     parts = [f"{kind.code} {kind.title}: {text.ranks(pid for pid, _ in failed)}"]
-    parts.append(format_errors(failed).rstrip("\n"))
+    parts.append(format_errors(failed, EARLY.of(simulation.universe).pids).rstrip("\n"))
     outcomes = simulation.outcomes
     stopped = [pid for pid, outcome in enumerate(outcomes) if outcome.state is RankState.STOPPED]
     if stopped:

@@ -6,26 +6,27 @@ requests and the communicators when it is needed, which may take time.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
-from pysmpi.frames import CallSite, innermost_call, is_suspended, shorten
+from pysmpi.frames import CallSite, innermost_call, is_suspended
 from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Fiber, Rank
-from pysmpi.mpi.calls import MpiCall, Role, call_of
+from pysmpi.mpi.calls import Role, call_of
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, local
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.groups.communicator import Communicator, PredefinedCommunicator
-from pysmpi.mpi.point_to_point.operations import PairOperation, RequestOperation
+from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import Partitioned, PartitionedSend
-from pysmpi.mpi.rma.epochs import POSTED
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.records import record
+from pysmpi.runtime.program_errors import error_site
 
 if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
@@ -51,8 +52,6 @@ class Piece:
     communicator: Communicator | None = None
     pids: frozenset[int] = frozenset()
     any: bool = False
-    operation: RequestOperation | None = None
-    act: str = ""  # what the others must do, if it is not to send or to receive
     site: CallSite | None = None  # where it was started, if that is known
     prepared: CallSite | None = None  # where it was made, if it is persistent
 
@@ -86,8 +85,10 @@ class Wait:
     pieces: list[Piece] = field(default_factory=list)
     collective: Collective | None = None
     thread: int = 0
+    thread_name: str = ""
     own: bool = False  # whether only another thread of the rank could end it
-    made: MpiCall | None = None
+    joins: str = ""  # the thread that the rank waits for at its end
+    ended_by: BaseException | None = None  # its program, then
 
     @property
     def pid(self) -> int:
@@ -104,7 +105,6 @@ class WaitFinder:
         self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
-        self.by_purpose: dict[int, Communicator] = dict(self.universe.purposes)
         self.communicators = sorted(
             set(self.by_context.values()), key=lambda communicator: communicator.p2p.number
         )
@@ -112,13 +112,6 @@ class WaitFinder:
     def communicator_of(self, context: Context | None) -> Communicator | None:
         """The communicator that a context belongs to; None for contexts of MPI's own."""
         return None if context is None else self.by_context.get(context.number)
-
-    def user_of(self, context: Context | None, pid: int) -> Communicator | None:
-        """The communicator for whose calls a context exists, as a process sees it."""
-        if context is None:
-            return None
-        found = self.by_context.get(context.number) or self.by_purpose.get(context.number)
-        return found.remote if found is not None and pid not in found.group else found
 
     def sources(self, context: Context) -> list[int]:
         """The processes whose messages arrive in a context, by rank."""
@@ -142,13 +135,19 @@ class WaitFinder:
             operations: list[RequestOperation] = []
             handle = None
         else:
-            wait = Wait(rank, call.name, call.site, thread=thread, made=call)
+            wait = Wait(rank, call.name, call.site, thread=thread)
             operations = [op for op in call.operations if isinstance(op, RequestOperation)]
             handle = next(
                 (one for one in call.having(Role.COMMUNICATOR).values() if isinstance(one, Comm)),
                 None,
             )
         wait.own = fiber.gate is not None
+        wait.thread_name = name_of_thread(fiber) if thread else ""
+        main: Any = getattr(rank.program, "main_thread", None)
+        joined = None if thread or main is None else getattr(main, "joins", None)
+        if joined is not None:
+            wait.joins, wait.ended_by = joined.name, main.ended_by
+            wait.site = None if wait.ended_by is None else error_site(wait.ended_by)
         process = fiber.process
         pending: list[KernelRequest] = list(process.pending())
         if call is not None and _tests(call.name):
@@ -157,18 +156,13 @@ class WaitFinder:
                 if isinstance(value, int):
                     wait.arguments[name] = _WILDCARDS.get((name, int(value)), value)
         if process.schedule is not None and process.context is not None:
-            communicator = self.user_of(process.context, rank.pid)
-            wait.collective = self._collective(communicator, process, pending, rank.pid)
+            communicator = self.communicator_of(process.context)
+            wait.collective = self._collective(communicator, process, pending)
             if wait.collective is None:
                 wait.pieces = [self._piece(request, wait.call) for request in pending]
         else:
             for request in pending:
                 operation = next((op for op in operations if op.request is request), None)
-                if isinstance(operation, PairOperation):
-                    for half in (operation.send, operation.receive):
-                        if half is not None and not half.done:
-                            wait.pieces.append(self._piece(half, wait.call))
-                    continue
                 wait.pieces.append(self._piece(request, wait.call, operation))
                 subject = getattr(operation, "subject", None)
                 if handle is None and isinstance(subject, Comm):
@@ -180,10 +174,8 @@ class WaitFinder:
                 own = begun[0]
                 if own.number >= 0:
                     wait.collective = Collective(
-                        own.communicator, own.number, own.label, frozenset()
+                        own.communicator, own.number, own.call.op, frozenset()
                     )
-            elif len(pending) == 1:
-                wait.collective = self._agreement(pending[0], rank.pid)
         if handle is not None:
             wait.communicator, wait.comm = name_comm(rank, handle)
         else:
@@ -201,29 +193,15 @@ class WaitFinder:
                     wait.arguments["root"] = root
         return wait
 
-    def _agreement(self, request: KernelRequest, pid: int) -> Collective | None:
-        """The collective call behind a request, whose messages another process executes."""
-        follower = request.payload
-        if isinstance(follower, KernelRequest):
-            follower = follower.payload
-        if not isinstance(follower, Process):
-            return None
-        communicator = self.user_of(follower.context, pid)
-        return self._collective(communicator, follower, list(follower.pending()), pid)
-
     def _collective(
-        self,
-        communicator: Communicator | None,
-        process: Process,
-        pending: list[KernelRequest],
-        pid: int,
+        self, communicator: Communicator | None, process: Process, pending: list[KernelRequest]
     ) -> Collective | None:
         """The collective call whose schedule a process executes."""
-        if communicator is None or pid not in communicator.group:
+        if communicator is None:
             return None
         number, operation = decode(process.tag)
         # Tags hold the low bits of the number; the rank has begun no later call than this.
-        latest = max(communicator.begun(communicator.rank_of(pid)), 1) - 1
+        latest = max(communicator.begun(process.rank), 1) - 1
         number = latest - (latest - number) % agreement._CALLS
         peers: set[int] = set()
         for request in pending:
@@ -251,12 +229,6 @@ class WaitFinder:
     def _kind_of(
         self, request: KernelRequest, call: str, operation: RequestOperation | None = None
     ) -> Piece:
-        if isinstance(request, Send | Receive) and (
-            request.context.number not in self.by_context
-            or self.by_context[request.context.number].p2p.number != request.context.number
-            or self.by_context[request.context.number].kind == "window"
-        ):
-            return self._internal(request)
         if isinstance(request, Send):
             name = call if call in _SENDS else "Isend" if _waits(call) else "send"
             context = request.context
@@ -289,12 +261,7 @@ class WaitFinder:
             return _lock(request, request.payload)
         own = getattr(operation, "contribution", None)
         if own is not None:
-            name = f"I{own.call.op}"
-            if operation is not None and operation.persistent:
-                name = f"{own.call.op.capitalize()}_init"
-            return Piece(
-                name, request=request, communicator=own.communicator, operation=operation
-            )
+            return Piece(f"I{own.call.op}", request=request, communicator=own.communicator)
         if isinstance(operation, Partitioned):
             sends = isinstance(operation, PartitionedSend)
             return Piece(
@@ -304,32 +271,10 @@ class WaitFinder:
                 request,
                 operation.communicator,
                 frozenset({operation.communicator.remote.group[operation.peer]}),
-                operation=operation,
             )
-        agreed = self._agreement(request, -1 if operation is None else operation.rank.pid)
-        if agreed is not None:
-            return Piece(public(agreed.operation), request=request)
         if operation is not None:
             return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
         return Piece("", request=request)
-
-
-    def _internal(self, request: Send | Receive) -> Piece:
-        """A message of MPI's own: the call of the peer that it comes from or goes to."""
-        sends = isinstance(request, Send)
-        context = request.context
-        user = self.by_context.get(context.number) or self.by_purpose.get(context.number)
-        peer = request.destination if sends else request.source
-        members = context.members if sends else (context.peer or context).members
-        pids = frozenset({members[peer].pid} if peer >= 0 else ())
-        name, arguments = "", {}
-        if user is not None and user.kind == "window":
-            name = "Post" if request.tag == POSTED else "Complete"
-            arguments = {"rank": peer}
-        elif user is not None and user.leaders is context:
-            name, arguments = "Create_intercomm", {"remote_leader": peer, "tag": request.tag}
-        act = f"call {name}" if name else "make the same call"
-        return Piece(name, arguments, None, request, user, pids, act=act)
 
 
 def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
@@ -341,20 +286,19 @@ def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
     return Piece(name, arguments, request=request, pids=pids)
 
 
+def name_of_thread(fiber: Fiber) -> str:
+    """The name that the program's thread has; empty for one without a `threading.Thread`."""
+    threads: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
+    found = threads.get(getattr(fiber, "thread_number", -1))
+    return "" if found is None else found.name
+
+
 def decode(tag: int) -> tuple[int, str]:
     """The number of a collective call and its operation, from the tags of its messages."""
     call = tag // agreement._STEPS
     code = call % agreement._OPERATIONS
     names = {value: name for name, value in agreement._codes.items()}
     return call // agreement._OPERATIONS, names.get(code, "collective call")
-
-
-def public(operation: str) -> str:
-    """The name of the call of an operation by MPI's own names: `Iscan` for `iscan`."""
-    for prefix in ("comm_", "file_", "win_"):
-        operation = operation.removeprefix(prefix)
-    special = {"reduction of objects": "reduce", "dist_graph": "Create_dist_graph"}
-    return special.get(operation, operation.capitalize())
 
 
 def name_comm(rank: Rank, handle: Any) -> tuple[Communicator | None, str]:
@@ -378,19 +322,13 @@ def describe_communicator(rank: Rank, communicator: Communicator) -> str:
     if communicator is rank.self_communicator:
         return "SELF"
     name = ""
-    for impl, own in LOCALS.of(rank).items():
+    for impl, said in LOCALS.of(rank).items():
         if impl is communicator:
-            name = own.name
+            name = said.name
     if name:
         return name
     kind = "intercomm" if communicator.inter else communicator.kind
-    if communicator.inter:  # the same name for both sides
-        communicator = min(communicator, communicator.remote, key=lambda side: side.p2p.number)
-    said = f"{kind} of ranks {text.ranges(communicator.group)}"
-    if communicator.inter:
-        said = f"{said} and {text.ranges(communicator.remote.group)}"
-    call, site = communicator.origin
-    return f"{said} ({call} at {shorten(site.file)}:{site.line})" if site is not None else said
+    return f"{kind} {communicator.p2p.number} of ranks {text.ranges(communicator.group)}"
 
 
 def unmatched_sends(context: Context) -> Iterator[Send]:

@@ -41,8 +41,10 @@ from pysmpi.runtime.threads.locks import (
     ThreadLock,
     begin_turns,
     give_way,
+    reduce_as,
     running,
 )
+from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 StartThread = Callable[[Any, Callable[[], Any]], Any]
 
@@ -92,14 +94,9 @@ class _MainThread(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="MainThread", daemon=False)
         self._started.set()  # type: ignore[attr-defined]
-
-    def identify(self, ident: int) -> None:
-        """Have this number as a thread."""
-        space = vars(self)
-        space["_ident"] = ident
-        handle = space.get("_handle")
-        if isinstance(handle, _Handle):
-            handle.ident = ident  # a fork compares it
+        self.joins: threading.Thread | None = None  # at the end of the program
+        self.ended_by: BaseException | None = None
+        self.counts: dict[str, int] = {}  # of the names that its process has given
 
     def is_alive(self) -> bool:
         return True
@@ -108,6 +105,18 @@ class _MainThread(threading.Thread):
         if threading.current_thread() is self:
             raise RuntimeError("cannot join current thread")
         raise RuntimeError("cannot join the main thread of a rank")
+
+
+_MainThread.__module__ = "threading"
+
+
+def _name_main(thread: _MainThread, ident: int) -> None:
+    """Give a main thread its number."""
+    space = vars(thread)
+    space["_ident"] = ident
+    handle = space.get("_handle")
+    if isinstance(handle, _Handle):
+        handle.ident = ident  # a fork compares it
 
 
 class _Handle:
@@ -233,7 +242,7 @@ class Threads:
             thread = environment.main_thread = _MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
-                thread.identify(_identify(fiber))
+                _name_main(thread, _identify(fiber))
         return thread
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
@@ -245,7 +254,7 @@ class Threads:
                 return real()
             thread = self.main_of(environment)
             ident = threading.get_ident()
-            thread.identify(ident)
+            _name_main(thread, ident)
             threading._active[ident] = thread  # type: ignore[attr-defined]
             return thread
 
@@ -260,6 +269,19 @@ class Threads:
             real(thread)
 
         return _bootstrap
+
+    def count(self, real: Callable[[], int], what: str, first: int) -> Callable[[], int]:
+        """A counter of names, such as that of `Thread-1`, which each process has."""
+
+        def count() -> int:
+            environment = here()
+            if environment is None:
+                return real()
+            counts = self.main_of(environment).counts
+            counts[what] = number = counts.get(what, first - 1) + 1
+            return number
+
+        return count
 
     def main_thread(self, real: Callable[[], object]) -> Callable[[], object]:
         def main_thread() -> object:
@@ -280,20 +302,33 @@ class Threads:
 
     # The end of a rank
 
-    def finish(self, environment: RankEnvironment) -> None:
+    def awaited(self, environment: RankEnvironment) -> list[threading.Thread]:
+        """The threads that the end of a rank waits for: those that live and are no daemons."""
+        return [
+            thread
+            for thread, owner in list(self.members.items())
+            if owner is environment and not thread.daemon and thread.ident in threading._active  # type: ignore[attr-defined]
+        ]
+
+    def finish(self, environment: RankEnvironment, error: BaseException | None = None) -> None:
         """Wait for the threads of the rank that is running, except for daemons.
 
-        As Python does at the end of a process; executors are shut down first.
+        As Python does at the end of a process; executors are shut down first. `error` has ended
+        the program.
         """
         for executor, owner in list(self.executors.items()):
             if owner is environment:
-                executor.shutdown(wait=True)
-        for thread, owner in list(self.members.items()):
-            if owner is environment and not thread.daemon and thread.is_alive():
+                # Threads of pools are joined below, where a report can name them.
+                executor.shutdown(wait=not hasattr(executor, "_work_queue"))
+        for thread in self.awaited(environment):
+            main = self.main_of(environment)
+            main.joins, main.ended_by = thread, error
+            try:
                 thread.join()
-        main = environment.main_thread
-        if main is not None:
-            threading._active.pop(main.ident, None)  # type: ignore[attr-defined]
+            finally:
+                main.joins = main.ended_by = None
+        if environment.main_thread is not None:
+            threading._active.pop(environment.main_thread.ident, None)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Forget the threads that are left at the end of a run."""
@@ -322,7 +357,7 @@ def _chooser(real: Callable[..., object], own: Callable[[], object]) -> Callable
     """Makes the rank's own kind of object inside a rank."""
 
     def make(*args: object, **kwargs: object) -> object:
-        return real(*args, **kwargs) if here() is None else own()
+        return real(*args, **kwargs) if args or kwargs or here() is None else own()
 
     return like(real, make)
 
@@ -364,12 +399,15 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         "get_ident": low["get_ident"],
         "local": thread_locals.local,
         "_DummyThread": threads.unknown_thread(threading._DummyThread),
+        "_MainThread": _MainThread,
         "main_thread": threads.main_thread(threading.main_thread),
         "enumerate": threads.enumerate(threading.enumerate),
     }
     for name, value in high.items():
         if value is not None and hasattr(threading, name):
             patches.set(threading, name, value)
+    if hasattr(threading, "_counter"):
+        patches.set(threading, "_counter", threads.count(threading._counter, "Thread", 1))
     count = like(threading.active_count, lambda: len(threading.enumerate()))
     patches.set(threading, "active_count", count)
     kind: Any = threading.Thread
@@ -377,6 +415,26 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
     _replace_locks(patches)
     return threads
+
+
+class _ProcessCounter:
+    """Counts the names of processes for each rank, in the place of `itertools.count`."""
+
+    def __init__(self, real: Iterator[int]) -> None:
+        self.real = real
+        self.last: dict[int, int] = {}  # by rank
+
+    def __next__(self) -> int:
+        environment = here()
+        if environment is None:
+            return next(self.real)
+        number = self.last[environment.number] = self.last.get(environment.number, 0) + 1
+        return number
+
+
+def patch_process_names(patches: Patches, module: ModuleType) -> None:
+    """Let the names of processes (`multiprocessing`) count from 1 in each rank."""
+    patches.set(module, "_process_counter", _ProcessCounter(vars(module)["_process_counter"]))
 
 
 def _replace_locks(patches: Patches) -> None:
@@ -423,7 +481,7 @@ def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
 
 def patch_queue(patches: Patches, module: ModuleType) -> None:
     """Let the queues of module `queue` wait in virtual time."""
-    patches.set(module, "SimpleQueue", _chooser(module.SimpleQueue, module._PySimpleQueue))
+    patches.set(module, "SimpleQueue", _simple_queue(module))
     kind = module.Queue
     patches.set(kind, "empty", _polling(kind.empty, True))
     real_get = kind.get
@@ -434,6 +492,31 @@ def patch_queue(patches: Patches, module: ModuleType) -> None:
         return real_get(self, block, timeout)
 
     patches.set(kind, "get", like(real_get, get))
+
+
+def _simple_queue(module: Any) -> type:
+    """The class `queue.SimpleQueue`; in ranks its objects wait in virtual time."""
+    real: Any = module.SimpleQueue
+
+    class SimpleQueue(module._PySimpleQueue):  # type: ignore[misc]
+        """Simple, unbounded, reentrant FIFO queue."""
+
+        def __new__(cls) -> Any:
+            return real() if here() is None else super().__new__(cls)
+
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            if block and timeout is not None:
+                timeout = check_seconds(timeout)
+            return super().get(block, timeout)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return reduce_as(real(), protocol)
+
+        def __reduce__(self) -> Any:
+            return reduce_as(real(), 0)
+
+    SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
+    return SimpleQueue
 
 
 def patch_futures(patches: Patches, module: ModuleType) -> None:
@@ -491,6 +574,9 @@ def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
 
 def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
     """Record the rank of each executor of `concurrent.futures.thread`."""
-    _note_owners(patches, module.ThreadPoolExecutor, threads)
+    kind = module.ThreadPoolExecutor
+    _note_owners(patches, kind, threads)
+    if hasattr(kind, "_counter"):
+        patches.set(kind, "_counter", staticmethod(threads.count(kind._counter, "Pool", 0)))
     # Held while a thread starts, which is where ranks may be switched.
     patches.set(module, "_global_shutdown_lock", RankLock())

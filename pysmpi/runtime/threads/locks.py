@@ -6,6 +6,7 @@ code of a rank) waits with `block(timeout)` until another calls its `wake()`.
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import math
 from collections import deque
@@ -17,11 +18,15 @@ from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.virtual_time import alarms
+from pysmpi.runtime.virtual_time.seconds import check_timeout
 
 # A test that fails lets this much time pass (s), so that a loop of tests ends.
 POLL_COST = 1e-7
 _AT_EXIT = object()
+_NO_TIMEOUT = -1
 _REAL_STEP = 2e-4  # (s) between two tries of a real thread
+_real_lock, _real_recursive = _thread.allocate_lock(), _thread.RLock()
+_kind, _recursive = type(_real_lock), type(_real_recursive)
 _TURN = 256  # locks that threads may take before others have their turn
 _taken = 0
 
@@ -104,11 +109,12 @@ def _wait_with_alarms(fiber: Any, timeout: float) -> None:
         alarms.deliver()
 
 
-def _check(blocking: bool, timeout: float) -> None:
-    if not blocking and timeout != -1:
-        raise ValueError("can't specify a timeout for a non-blocking call")
-    if timeout < 0 and timeout != -1:
-        raise ValueError("timeout value must be a non-negative number")
+def reduce_as(real: Any, protocol: object) -> Any:
+    """What `pickle` and `copy` get of an object in the place of `real`: usually an error."""
+    try:
+        return real.__reduce_ex__(protocol)
+    except TypeError as error:
+        raise TypeError(*error.args) from None
 
 
 class RankLock:
@@ -116,21 +122,24 @@ class RankLock:
 
     __slots__ = ("_held", "_waiting", "__weakref__")
 
+    # `isinstance` takes it for a real lock.
+    __class__: Any = property(lambda self: _kind)
+
     def __init__(self) -> None:
         self._held = False
         self._waiting: deque[Any] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = _NO_TIMEOUT) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
         global _taken
         _taken += 1
         if _taken > _TURN:
             _lose_turn()
+        if timeout is not _NO_TIMEOUT or blocking is not True:
+            timeout = check_timeout(blocking, timeout)
         if not self._held:
-            _check(blocking, timeout)
             self._held = True
             return True
-        _check(blocking, timeout)
         if not blocking:
             give_way()
             return False
@@ -172,8 +181,29 @@ class RankLock:
     def __exit__(self, *exception: object) -> None:
         self.release()
 
+    # Names that `_thread.lock` has, too.
+
+    def acquire_lock(self, blocking: bool = True, timeout: float = _NO_TIMEOUT) -> bool:
+        """Take the lock."""
+        return self.acquire(blocking, timeout)
+
+    def release_lock(self) -> None:
+        """Release the lock."""
+        self.release()
+
+    def locked_lock(self) -> bool:
+        """Whether the lock is held."""
+        return self._held
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduce_as(_real_lock, protocol)
+
+    def __reduce__(self) -> Any:
+        return reduce_as(_real_lock, 0)
+
     def __repr__(self) -> str:
-        return f"<{'locked' if self._held else 'unlocked'} {type(self).__name__} at {id(self):#x}>"
+        state = "locked" if self._held else "unlocked"
+        return f"<{state} _thread.lock object at {id(self):#x}>"
 
 
 class ThreadLock(RankLock):
@@ -197,18 +227,22 @@ class RankRLock:
 
     __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
 
+    # `isinstance` takes it for a real lock.
+    __class__: Any = property(lambda self: _recursive)
+
     def __init__(self) -> None:
         self._owner: Any = None
         self._count = 0
         self._waiting: deque[Any] = deque()
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+    def acquire(self, blocking: bool = True, timeout: float = _NO_TIMEOUT) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
         global _taken
         _taken += 1
         if _taken > _TURN:
             _lose_turn()
-        _check(blocking, timeout)
+        if timeout is not _NO_TIMEOUT or blocking is not True:
+            timeout = check_timeout(blocking, timeout)
         fiber = running()
         if self._owner is fiber:
             self._count += 1
@@ -281,9 +315,19 @@ class RankRLock:
     def __exit__(self, *exception: object) -> None:
         self.release()
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduce_as(_real_recursive, protocol)
+
+    def __reduce__(self) -> Any:
+        return reduce_as(_real_recursive, 0)
+
     def __repr__(self) -> str:
-        state = "unlocked" if self._owner is None else f"locked {self._count} times"
-        return f"<{state} {type(self).__name__} at {id(self):#x}>"
+        owner = 0 if self._owner is None else getattr(self._owner, "thread_number", None) or 1
+        state = "unlocked" if self._owner is None else "locked"
+        return (
+            f"<{state} _thread.RLock object owner={owner} count={self._count} "
+            f"at {id(self):#x}>"
+        )
 
 
 def _take_at_once(lock: RankRLock, blocking: bool = True, timeout: float = -1) -> bool:
@@ -303,4 +347,6 @@ def _end() -> None:
 
 # Some libraries check the origin of a lock, such as event loops that need one that signals may
 # interrupt.
-RankLock.__module__ = RankRLock.__module__ = "_thread"
+for _made, _like in ((RankLock, _kind), (ThreadLock, _kind), (RankRLock, _recursive)):
+    _made.__module__ = "_thread"
+    _made.__name__ = _made.__qualname__ = _like.__name__

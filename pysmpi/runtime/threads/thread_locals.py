@@ -6,12 +6,14 @@ values of the other threads until one of them uses the object.
 
 from __future__ import annotations
 
+import _thread
 from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from pysmpi.runtime.threads.locks import running
+from pysmpi.runtime.threads.locks import reduce_as, running
 
+_real = _thread._local()
 _get, _set, _delete = object.__getattribute__, object.__setattr__, object.__delattr__
 
 
@@ -84,6 +86,14 @@ class local:  # noqa: N801
         if values.last() is not thread:
             _turn_to(self, values, thread)
         _delete(self, name)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if type(self) is local:
+            return reduce_as(_real, protocol)
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    def __reduce__(self) -> Any:
+        return self.__reduce_ex__(0)
 
 
 local.__module__ = "_thread"

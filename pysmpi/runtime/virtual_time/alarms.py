@@ -7,7 +7,9 @@ regular intervals of processor time whether it is due. As in C, calls of MPI are
 
 from __future__ import annotations
 
+import ctypes
 import math
+import operator
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -18,6 +20,7 @@ from greenlet import getcurrent
 from pysmpi.frames import is_ours
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank, fiber_of
+from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 if TYPE_CHECKING:
     from pysmpi.runtime.replacing import Replacements
@@ -101,8 +104,9 @@ def _setting(real: _Setitimer) -> _Setitimer:
         which: int, seconds: float, interval: float = 0.0, /
     ) -> tuple[float, float]:
         rank = ranks.current()
-        if rank.program is None or which != signal.ITIMER_REAL:
+        if rank.program is None or operator.index(which) != signal.ITIMER_REAL:
             return real(which, seconds, interval)
+        seconds, interval = check_seconds(seconds), check_seconds(interval)
         if seconds < 0 or interval < 0:
             raise signal.ItimerError(22, "Invalid argument")
         before = _left(rank)
@@ -124,7 +128,7 @@ def _left(rank: Rank) -> tuple[float, float]:
 def _getting(real: Callable[[int], tuple[float, float]]) -> Callable[[int], tuple[float, float]]:
     def getitimer(which: int, /) -> tuple[float, float]:
         rank = ranks.current()
-        if rank.program is None or which != signal.ITIMER_REAL:
+        if rank.program is None or operator.index(which) != signal.ITIMER_REAL:
             return real(which)
         return _left(rank)
 
@@ -135,7 +139,11 @@ def _alarm(real: Callable[[int], int]) -> Callable[[int], int]:
     def alarm(seconds: int, /) -> int:
         if ranks.current().program is None:
             return real(seconds)
-        left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+        wanted = ctypes.c_int(operator.index(seconds)).value
+        if wanted != seconds:
+            real(seconds)  # raises the error of a number that is no C integer
+        # The operating system takes a negative number for a large one.
+        left, _ = signal.setitimer(signal.ITIMER_REAL, wanted % 2**32)
         return math.ceil(left)
 
     return alarm

@@ -23,6 +23,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.virtual_time import alarms
+from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 EPOCH = 946684800.0  # 2000-01-01 00:00 UTC: repeatable, and late enough for zip files
 POLL_COST = 1e-8  # (s), SimGrid's smpi/wtime
@@ -62,15 +63,16 @@ def _nanoseconds(real: Callable[[], int], origin: float, poll_cost: float) -> Ca
 def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
     current = ranks.current
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds: float, /) -> None:
         rank = current()
         if rank.program is None:
             return real(seconds)
+        seconds = check_seconds(seconds)
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         # Every call of the operating system takes time, even a sleep of zero seconds, so that a
         # loop of such sleeps ends.
-        seconds = max(float(seconds), SYSTEM_CALL)
+        seconds = max(seconds, SYSTEM_CALL)
         if alarms.next_alarm() is None:
             rank.sleep(seconds)
         else:
@@ -117,8 +119,9 @@ def _clock_gettime(
         rank = current()
         if rank.program is None:
             return real(clk_id)
+        real(clk_id)  # raises the error of a wrong number
         rank.poll(poll_cost)
-        return convert(rank.now() + (EPOCH if clk_id in dates else 0.0))
+        return convert(rank.now() + (EPOCH if int(clk_id) in dates else 0.0))
 
     return like(real, read)
 

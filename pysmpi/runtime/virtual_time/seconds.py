@@ -1,0 +1,37 @@
+"""Numbers of seconds that a program gives to clocks, sleeps and timeouts.
+
+A function that takes the place of one of Python's own accepts the same numbers and raises the same
+errors: `TypeError` for a text, `ValueError` for NaN, `OverflowError` for infinity.
+"""
+
+from __future__ import annotations
+
+import _thread
+import operator
+from typing import Any
+
+_free = _thread.allocate_lock()  # a real lock, which is never held for longer than a check
+_acquire, _release = _free.acquire, _free.release
+_LARGE = 9e9  # (s), still a valid time of CPython
+
+
+def check_timeout(blocking: Any, timeout: Any) -> float:
+    """The timeout of the arguments of a lock's `acquire`, -1 for none."""
+    # A free lock of Python's own converts its arguments and does not wait.
+    if _acquire(blocking, timeout):
+        _release()
+    return _number(timeout)
+
+
+def check_seconds(seconds: Any) -> float:
+    """A number of seconds as the C functions of Python read it; it may be negative."""
+    if type(seconds) is float and 0.0 <= seconds < _LARGE:
+        return seconds
+    value = seconds if isinstance(seconds, float) else operator.index(seconds)
+    if not -_LARGE < value < _LARGE:
+        check_timeout(True, value)
+    return float(value)
+
+
+def _number(value: Any) -> float:
+    return float(value if isinstance(value, float) else operator.index(value))

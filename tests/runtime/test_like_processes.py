@@ -1,0 +1,42 @@
+"""Programs that print what they see: ranks print what processes under `mpiexec` print."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+MPIEXEC = shutil.which("mpiexec", path=os.path.dirname(sys.executable) + os.pathsep + os.defpath)
+
+
+def rows(command: list[str], program: str, directory: Path) -> list[dict[str, object]]:
+    directory.mkdir()
+    done = subprocess.run(
+        [*command, str(PROGRAMS / f"{program}.py"), str(directory)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [json.loads((directory / f"{rank}.json").read_text()) for rank in range(2)]
+
+
+@pytest.mark.parametrize("program", ["numbers_for_waits", "locks_and_copies"])
+def test_ranks_print_what_processes_print(program, tmp_path):
+    if MPIEXEC is None:
+        pytest.skip("there is no mpiexec to compare with (pip install mpich)")
+    real = rows([MPIEXEC, "-n", "2", sys.executable], program, tmp_path / "real")
+    pysmpi = [sys.executable, "-m", "pysmpi", "run", "-n", "2"]
+    simulated = rows(pysmpi, program, tmp_path / "simulated")
+    assert len(real[0]) > 400
+    different = [
+        f"rank {rank}: {row}\n  mpiexec: {real[rank][row]}\n  pysmpi:  {simulated[rank][row]}"
+        for rank in range(2)
+        for row in real[rank]
+        if real[rank][row] != simulated[rank].get(row)
+    ]
+    assert not different, "\n".join(different)
