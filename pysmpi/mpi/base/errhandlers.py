@@ -272,8 +272,12 @@ def call(subject: Handle, errorcode: int) -> None:
 
 
 def inherit(parent: Handle, child: Handle) -> None:
-    """Give a new object the error handler of another."""
-    action = known().actions.get(parent._impl)
+    """Give a new communicator the error handler of another, unless `rc.errors` names one.
+
+    MPI passes it on (MPI 4.1, section 7.4.2), then mpi4py sets that of `rc.errors`.
+    """
+    handlers = known()
+    action = None if handlers.chosen else handlers.actions.get(parent._impl)
     if action is not None:
         action.hold()
         of_rank().put(child._impl, action)

@@ -372,7 +372,15 @@ for _format, _datatype in _FORMATS.items():
 def held(blocks: Blocks) -> Blocks:
     """Blocks with datatypes that stay valid if the program frees its handles during the call."""
     if blocks.types is not None:
-        blocks.types = [Datatype(datatype) for datatype in blocks.types]
-    elif not blocks.datatype._live().unit:
-        blocks.datatype = Datatype(blocks.datatype)
+        blocks.types = [lasting(datatype) for datatype in blocks.types]
+    else:
+        blocks.datatype = lasting(blocks.datatype)
     return blocks
+
+
+def lasting(datatype: Datatype) -> Datatype:
+    """A handle that the program cannot free: a constant, or another handle of the datatype.
+
+    The datatype itself lives as long as a handle has it (MPI 4.1, section 5.1.9).
+    """
+    return datatype if id(datatype) in Datatype._constants else Datatype(datatype)

@@ -425,8 +425,9 @@ def scan(
     send, target, in_place = arguments.scan(sendbuf, recvbuf)
     assert isinstance(send, MessageRegion) and isinstance(target, MessageRegion)
     message = target if in_place else send
-    operator = operator_of(op, target.datatype._live())
+    record = target.datatype._live()
+    operator = operator_of(op, record)
     count, unit = units_of(target)
     name = "exscan" if exclusive else "scan"
     call = call_of(communicator, me, name, count, unit, 0, operator.commutative, in_place)
-    return Prefix(communicator, me, call, operator, message, target, exclusive)
+    return Prefix(communicator, me, call, operator, message, target, exclusive, record)

@@ -196,10 +196,11 @@ class Prefix(Combining):
         message: MessageRegion,
         target: MessageRegion,
         exclusive: bool,
+        record: Type,
     ) -> None:
         super().__init__(communicator, me, call, operator)
         self.message = message
-        self.record: Type = message.datatype._live()
+        self.record = record
         self.target = target
         self.exclusive = exclusive
         self.kept: object = None
@@ -208,7 +209,7 @@ class Prefix(Combining):
         """The contribution to the next start of a persistent call."""
         made = Prefix(
             self.communicator, self.me, self.call, self.operator, self.message, self.target,
-            self.exclusive,
+            self.exclusive, self.record,
         )  # fmt: skip
         return self._as_before(made)
 
