@@ -31,6 +31,8 @@ from pysmpi.runtime.process import (
     logging_state,
     own_streams,
     randomness,
+    replacement,
+    sent_signals,
     system,
     tools,
     warning_filters,
@@ -147,6 +149,8 @@ class Interpreter:
         finalizers.install(patches)
         environment.install(patches)
         facets.install(patches, exchange)
+        sent_signals.install(patches, exchange)
+        replacement.install(patches)
         warning_filters.install(patches, exchange, imports)
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from greenlet import GreenletExit, getcurrent
 
@@ -319,12 +319,12 @@ class Simulation:
         self.finalizers.disarm()
         self.silence.at_end(self.finalizers.rearm)
 
-    def exit_hard(self, rank: Rank, status: int, how: str = "") -> NoReturn:
-        """End the running rank as `os._exit` ends a process: none of its code runs any more.
+    def exit_hard(self, rank: Rank, status: int, how: str = "") -> None:
+        """End a rank as `os._exit` ends a process: none of its code runs any more.
 
         `how` describes another end, such as a signal.
         As with a launcher, this ends the whole job, unless the rank has not used MPI or has
-        finalized it.
+        finalized it. Does not return if the rank is the one that is running.
         """
         fiber: Any = fiber_of(getcurrent())
         outcome = self.outcome(rank)
@@ -341,14 +341,16 @@ class Simulation:
                     self.engine.stop()
             else:
                 outcome.state = RankState.FINISHED
-            for other in [rank.fiber, *self.threads.get(rank.pid, ())]:
+            fibers = [] if rank.fiber is None else [rank.fiber]
+            for other in [*fibers, *self.threads.get(rank.pid, ())]:
                 other.process.reset()
                 other.process.resume = _nothing
                 if other is not fiber:
                     stopping.leave(other)
             self.threads.pop(rank.pid, None)
             self._ended(rank, outcome)
-        stopping.leave_for_good(fiber)
+        if rank is current():
+            stopping.leave_for_good(fiber)
 
     def survive(self, rank: Rank, cause: str) -> None:
         """A rank fails, and the others go on: they learn of it at the date of the failure."""

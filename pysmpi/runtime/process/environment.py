@@ -15,13 +15,10 @@ from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.descriptors import STANDARD
 from pysmpi.runtime.process.exchange import Exchange
-from pysmpi.runtime.process.exits import end_by_signal
 from pysmpi.runtime.process.open_files import OpenFiles
-from pysmpi.runtime.process.rank_environment import RankEnvironment, here
+from pysmpi.runtime.process.rank_environment import FIRST_PID, RankEnvironment, here
 from pysmpi.runtime.simulator import process, simulates
 
-# Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
-FIRST_PID = 5_000_000
 _getpid = os.getpid  # value of the operating system
 
 
@@ -185,7 +182,7 @@ def patch_children(patches: Patches, module: Any) -> None:
 
 
 def _patch_pid(patches: Patches) -> None:
-    real_getpid, real_getppid, real_kill = os.getpid, os.getppid, os.kill
+    real_getpid, real_getppid = os.getpid, os.getppid
     simulator = real_getpid()
 
     def getpid() -> int:
@@ -199,17 +196,8 @@ def _patch_pid(patches: Patches) -> None:
             return real_getppid()
         return simulator
 
-    def kill(pid: int, signal: int) -> None:
-        rank_environment = here()
-        if rank_environment is not None and pid == FIRST_PID + rank_environment.number:
-            pid = process()
-            if simulates():
-                end_by_signal(signal)
-        real_kill(pid, signal)
-
     patches.set(os, "getpid", like(real_getpid, getpid))
     patches.set(os, "getppid", like(real_getppid, getppid))
-    patches.set(os, "kill", like(real_kill, kill))
 
     def of_process(real: Any) -> object:
         """A function with a process number as first argument."""

@@ -6,7 +6,6 @@ import atexit
 import builtins
 import operator
 import os
-import signal
 import sys
 import weakref
 from collections.abc import Callable
@@ -35,20 +34,6 @@ def install(patches: Patches, imports: ImportSystem) -> None:
     _patch_finalize(patches, imports)
     _patch_hard_exit(patches)
     _patch_input(patches)
-
-
-def end_by_signal(number: int) -> None:
-    """End the calling rank if a signal to itself ends a process; its handler, if any, runs."""
-    ends = number == signal.SIGKILL or (
-        number in (signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV)
-        and signal.getsignal(number) == signal.SIG_DFL
-    )
-    rank = ranks.current()
-    universe = getattr(rank, "universe", None)
-    exit_hard = None if universe is None else EXIT_HARD.peek(universe)
-    if ends and rank.program is not None and exit_hard is not None:
-        name = signal.Signals(number).name
-        exit_hard(rank, 128 + number, f"was killed by {name}")
 
 
 def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:

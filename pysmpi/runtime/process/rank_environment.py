@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.process.exchange import State
 
+# Above the numbers of an operating system (Linux: 4194304), so that no real process has them.
+FIRST_PID = 5_000_000
+
 AtExit = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 

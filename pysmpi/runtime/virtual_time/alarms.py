@@ -42,16 +42,30 @@ class _Timer:
 
 
 _timers: dict[Rank, _Timer] = {}
+_sent: dict[Rank, list[int]] = {}  # signals from other ranks whose handlers have not run
+
+
+def send(rank: Rank, number: int) -> None:
+    """Let a handler of another rank run when its main thread sleeps or waits outside MPI."""
+    _sent.setdefault(rank, []).append(number)
+
+
+def arrived() -> bool:
+    """Whether other ranks have sent signals that have not reached their ranks."""
+    return bool(_sent)
 
 
 def next_alarm() -> float | None:
     """The date of the next SIGALRM of the running rank, if the running thread is its main one."""
-    if not _timers:
+    if not _timers and not _sent:
         return None
     rank = ranks.current()
     timer = _timers.get(rank)
-    if timer is None or fiber_of(getcurrent()) is not rank.fiber:
+    if timer is None and rank not in _sent or fiber_of(getcurrent()) is not rank.fiber:
         return None
+    if rank in _sent:
+        return rank.now()
+    assert timer is not None
     return timer.date
 
 
@@ -61,6 +75,10 @@ def deliver() -> bool:
     rank = ranks.current()
     if date is None or rank.now() < date:
         return False
+    if rank in _sent:
+        for number in _sent.pop(rank):
+            _raise_signal(number)
+        return True
     timer = _timers[rank]
     if timer.interval > 0:
         timer.date += timer.interval * (1 + (rank.now() - date) // timer.interval)
@@ -170,6 +188,7 @@ def install(replacements: Replacements) -> None:
 
     def end() -> None:
         _timers.clear()
+        _sent.clear()
         if _getsignal(signal.SIGVTALRM) is _look:
             real(signal.ITIMER_VIRTUAL, 0.0)
             _set_handler(signal.SIGVTALRM, before)

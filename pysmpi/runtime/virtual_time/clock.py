@@ -75,6 +75,8 @@ def _sleep(real: Callable[[float], None]) -> Callable[[float], None]:
         seconds = max(seconds, SYSTEM_CALL)
         if alarms.next_alarm() is None:
             rank.sleep(seconds)
+            if alarms.arrived():
+                alarms.deliver()
         else:
             alarms.sleep(rank, seconds)
         return None
