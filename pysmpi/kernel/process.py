@@ -7,7 +7,7 @@ program, so its greenlet is left and entered once for any number of messages.
 
 from typing import Any, Final, Optional
 
-from pysmpi.kernel.activities import Activity, Constraint
+from pysmpi.kernel.activities import Activity, Constraint, present
 from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE, Plan
 from pysmpi.kernel.requests import (
@@ -192,7 +192,8 @@ class Process(AbstractProcess):
     def sleep(self, seconds: float) -> None:
         """Let time pass that is neither compute nor communication."""
         before = self.comm_seconds
-        self.wait_until(self.engine.now + self.debt + seconds)
+        self.finish_compute()
+        self.wait_until(self.engine.now + seconds)
         self.comm_seconds = before
 
     def wait_until(self, date: float) -> None:
@@ -253,6 +254,14 @@ class Process(AbstractProcess):
             self.blocked.waiter = None
             self.blocked = None
         self.stage = FRESH
+        if self.core.shared is not None:
+            self._leave_core()
+
+    def _leave_core(self) -> None:
+        """Stop computing on a core that others use, too."""
+        for activity in present(self.core.constraint):
+            if isinstance(activity, Execution) and activity.process is self:
+                self.engine.system.remove(activity)
 
     def pending(self) -> "list[KernelRequest]":
         """The requests that the process waits for."""
@@ -473,8 +482,15 @@ class Process(AbstractProcess):
 
     def _compute(self, seconds: float) -> bool:
         """Use the core for `seconds` of its full speed; True if it is done already."""
-        if self.core.residents <= 1:
+        core = self.core
+        if core.residents <= 1:
             return self._pass(seconds)
+        if self.inline and (core.shared is None or core.shared.count == 0):
+            engine = self.engine
+            date = engine.now + seconds
+            if engine.quiet_until(date):
+                engine.now = date
+                return True
         self.inline = False
         self.engine.system.add(Execution(self, seconds * self.core.speed))
         return False

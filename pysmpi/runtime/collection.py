@@ -34,6 +34,18 @@ class CollectingRank:
     def poll(self, seconds: float) -> None:
         """Do nothing: a look at the clock during a collection is not the program's."""
 
+    def settle(self) -> None:
+        """Do nothing: nobody else can run meanwhile."""
+
+    def now(self) -> float:
+        """The rank's own clock (s), without the compute of the running block."""
+        rank = self.rank
+        inside, rank.in_call = rank.in_call, True
+        try:
+            return rank.now()
+        finally:
+            rank.in_call = inside
+
     def __getattr__(self, name: str) -> object:
         if name in _WAITING:
             raise RuntimeError(

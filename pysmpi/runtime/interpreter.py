@@ -75,7 +75,7 @@ class Interpreter:
 
     `mpi` is the module that ranks import as `mpi4py.MPI`; `arrive` is called at each such import.
     `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
-    `start_fiber(rank, body)` starts a thread of a rank; without it threads are real ones.
+    `start_fiber(rank, body, ended)` starts a thread of a rank; without it threads are real ones.
     `shadowing` holds the sampled parts of the program.
     """
 

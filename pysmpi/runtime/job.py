@@ -271,12 +271,16 @@ class Job:
         LAUNCH.of(world).universe_size = self.universe_size
         return world
 
-    def _start_thread(self, rank: Rank, body: Callable[[], object]) -> object:
+    def _start_thread(
+        self, rank: Rank, body: Callable[[], object], ended: Callable[[], object]
+    ) -> object:
         def folded() -> object:
             self.folding.enter(rank)
             return body()
 
-        return self.simulation.start_thread(rank, folded if self.folding.rules else body)
+        return self.simulation.start_thread(
+            rank, folded if self.folding.rules else body, ended
+        )
 
     def _deadlock(self, simulation: Simulation) -> bool:
         if self._control is not None or self._perturb is not None:

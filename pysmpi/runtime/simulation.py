@@ -407,8 +407,14 @@ class Simulation:
                 process.launch()
         return True
 
-    def start_thread(self, rank: Rank, body: Callable[[], object]) -> Fiber:
-        """Start a thread of `rank`: a separate fiber that shares the rank's core."""
+    def start_thread(
+        self, rank: Rank, body: Callable[[], object], ended: Callable[[], object] | None = None
+    ) -> Fiber:
+        """Start a thread of `rank`: a separate fiber that shares the rank's core.
+
+        `ended()` is called in the thread when the time of its compute has passed.
+        """
+        rank.settle()
         main = rank.fiber.process
         threads = self.threads.get(rank.pid)
         if threads is None:
@@ -416,7 +422,7 @@ class Simulation:
             main.resume = _switcher(rank, main, rank.fiber)
             main.suspend = _keeper(rank, rank.fiber, main.suspend)
         process = Process(self.engine, rank.pid, main.slot, main.core)
-        live = beginning(lambda: self._live_thread(rank, fiber, body))
+        live = beginning(lambda: self._live_thread(rank, fiber, body, ended))
         fiber = self._fiber(rank, process, live)
         process.resume = _switcher(rank, process, fiber)
         process.suspend = _keeper(rank, fiber, process.suspend)
@@ -425,7 +431,13 @@ class Simulation:
         process.launch()
         return fiber
 
-    def _live_thread(self, rank: Rank, fiber: Fiber, body: Callable[[], object]) -> None:
+    def _live_thread(
+        self,
+        rank: Rank,
+        fiber: Fiber,
+        body: Callable[[], object],
+        ended: Callable[[], object] | None,
+    ) -> None:
         self.door.enter()
         rank.record = None
         try:
@@ -434,9 +446,15 @@ class Simulation:
         except GreenletExit:
             pass
         finally:
-            if not self.engine.stopped and type(rank) is Rank:
-                rank.enter()
-            self._thread_ended(rank, fiber)
+            try:
+                if not self.engine.stopped and type(rank) is Rank:
+                    rank.enter().finish_compute()
+            except GreenletExit:
+                pass  # the rank ends before
+            finally:
+                if ended is not None:
+                    ended()
+                self._thread_ended(rank, fiber)
 
     def _thread_ended(self, rank: Rank, fiber: Fiber) -> None:
         fiber.process.finished = True

@@ -49,6 +49,9 @@ class StoppedRank(Rank):
     def now(self) -> float:
         return self.engine.now + self.process.debt
 
+    def settle(self) -> None:
+        """Do nothing: no time passes any more."""
+
     def abort(self, status: int) -> NoReturn:
         refuse()
 

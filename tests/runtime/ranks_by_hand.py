@@ -27,6 +27,7 @@ class HandRank(Owner):
         self.program = environment
         self.state: list[Any] = []
         self.seconds = 0.0
+        self.in_call = False
         self.result: Any = None
         self.error: BaseException | None = None
 

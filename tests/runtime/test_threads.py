@@ -512,7 +512,7 @@ def test_threads_outside_of_ranks_are_real_ones():
         return threading.get_native_id()
 
     lock_type = type(threading.Lock())
-    with Interpreter(Watching(main), start_fiber=lambda rank, body: None):
+    with Interpreter(Watching(main), start_fiber=lambda *arguments: None):
         assert type(threading.Lock()) is lock_type
         thread = threading.Thread(target=lambda: seen.append(threading.get_native_id()))
         thread.start()

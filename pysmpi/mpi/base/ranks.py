@@ -214,11 +214,45 @@ class Rank(Owner):
         self.watchers = tuple(w for w in self.watchers or () if w is not watcher) or None
 
     def now(self) -> float:
-        """The rank's own clock (s): simulated time, with the compute that it still owes."""
-        if self.timer is not None and not self.in_call:
-            self.process.debt += self.timer.stop()
-            self.timer.start()
+        """The rank's own clock (s): simulated time, with the compute that it still owes.
+
+        On a core that others use too, this compute passes first: their compute decides its end.
+        """
+        if not self.in_call:
+            if self.process.core.residents > 1:
+                self.settle()
+            elif self.timer is not None:
+                self.process.debt += self.timer.stop()
+                self.timer.start()
         return self.engine.now + self.process.debt
+
+    def settle(self) -> None:
+        """Let the compute that the program still owes pass; others may run meanwhile.
+
+        It is no call of the program, so watchers do not hear of it. It does nothing inside a call,
+        in a run whose choices are not the clock's, after the end of the simulation, and while the
+        rank imports a module that others share: they should not see a part of it.
+        """
+        if self.in_call:
+            return
+        process, timer = self.process, self.timer
+        if timer is not None:
+            process.debt += timer.stop()
+        try:
+            engine = self.engine
+            program = self.program
+            if (
+                process.debt > 0.0
+                and not engine.controlled
+                and not engine.stopped
+                and not (program is not None and program.importing)
+            ):
+                self.in_call = True
+                process.finish_compute()
+        finally:
+            self.in_call = False
+            if self.timer is not None:
+                self.timer.start()
 
     def clock(self) -> float:
         """The value of `Wtime`: each reading costs a little, so that polling loops progress."""
@@ -316,6 +350,8 @@ class Fiber(greenlet):
         try:
             waits = [gate]
             if timeout is not None:
+                if process.core.residents > 1:
+                    process.finish_compute()
                 date = rank.engine.now + process.debt + max(0.0, timeout)
                 waits.append(rank.engine.alarm(date))
             process.wait_any(waits)
@@ -330,7 +366,7 @@ class Fiber(greenlet):
         if gate is None or gate.done:
             return
         waker = current()
-        if waker is self.rank:
+        if waker is self.rank and not waker.in_call:
             waker.enter().finish_compute()
             waker.leave()
         if not gate.done:

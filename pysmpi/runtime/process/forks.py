@@ -43,6 +43,9 @@ class _Forked(ranks.Rank):
         """The date of the fork."""
         return self.engine.now + self.process.debt
 
+    def settle(self) -> None:
+        """Do nothing: no time passes any more."""
+
 
 class _NoTimer:
     """The timer of such a rank: the boundary of MPI calls stops it first."""

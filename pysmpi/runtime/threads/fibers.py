@@ -46,7 +46,7 @@ from pysmpi.runtime.threads.locks import (
 )
 from pysmpi.runtime.virtual_time.seconds import check_seconds
 
-StartThread = Callable[[Any, Callable[[], Any]], Any]
+StartThread = Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
 
 _SPACE = 1 << 30  # bytes of addresses for the numbers of threads
 
@@ -149,7 +149,11 @@ class _Handle:
 
 
 class Threads:
-    """The threads of all ranks; `start_fiber(rank, body)` starts a fiber of a rank."""
+    """The threads of all ranks.
+
+    `start_fiber(rank, body, ended)` starts a fiber of a rank; it calls `ended()` last, when the
+    time of its compute has passed.
+    """
 
     def __init__(self, start_fiber: StartThread) -> None:
         self.start_fiber = start_fiber
@@ -201,13 +205,16 @@ class Threads:
             finally:
                 if not simulates():
                     forks.leave()
-                if handle is not None:
-                    handle._set_done()
-                sentinel = getattr(running(), "sentinel", None)
-                if sentinel is not None and sentinel.locked():
-                    sentinel.release()
 
-        fiber = self.start_fiber(rank, live)
+        def ended() -> None:
+            """Threads that join this one continue."""
+            if handle is not None:
+                handle._set_done()
+            sentinel = getattr(running(), "sentinel", None)
+            if sentinel is not None and sentinel.locked():
+                sentinel.release()
+
+        fiber = self.start_fiber(rank, live, ended)
         fiber.is_thread = True
         return _identify(fiber)
 
