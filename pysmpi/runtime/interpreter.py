@@ -44,7 +44,7 @@ from pysmpi.runtime.process.versions import Versions
 from pysmpi.runtime.program_errors import EARLY, strip
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.threads import fibers as threads
-from pysmpi.runtime.virtual_time import clock
+from pysmpi.runtime.virtual_time import clock, cpu_time
 from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 # Modules that are changed once they are there.
@@ -145,6 +145,7 @@ class Interpreter:
         if self.mpi is not None:
             mpi4py_package.provide(patches, imports, self.mpi, self.arrive or (lambda: None))
         clock.install(patches, self.poll_cost)
+        cpu_time.install(patches, self.poll_cost)
         exits.install(patches, imports)
         finalizers.install(patches)
         environment.install(patches)
@@ -161,7 +162,9 @@ class Interpreter:
                 logging_state.patch_logging, exchange=exchange, imports=imports
             ),
             "socket": partial(_patch_socket, exchange=exchange),
-            "resource": partial(facets.patch_resource, exchange=exchange),
+            "resource": partial(
+                _patch_resource, exchange=exchange, poll_cost=self.poll_cost
+            ),
             "psutil": partial(environment.patch_psutil, exchange=exchange),
         }
         if self.start_fiber is not None:
@@ -304,6 +307,13 @@ class Interpreter:
 def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
     sockets.patch_socket(patches, module)
     facets.patch_socket(patches, module, exchange)
+
+
+def _patch_resource(
+    patches: Patches, module: ModuleType, exchange: Exchange, poll_cost: float
+) -> None:
+    facets.patch_resource(patches, module, exchange)
+    cpu_time.patch_resource(patches, module, poll_cost)
 
 
 def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:

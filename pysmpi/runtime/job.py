@@ -21,6 +21,7 @@ from pysmpi.errors import UsageError
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
+from pysmpi.kernel.process import Process
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.attributes import LAUNCH, PROGRAM
 from pysmpi.mpi.base.options import ENVIRONMENT, RcOptions
@@ -50,8 +51,9 @@ from pysmpi.runtime.reports.glances import Glances, limit
 from pysmpi.runtime.reports.result import Result, plain
 from pysmpi.runtime.reports.waiting import unreceived
 from pysmpi.runtime.shadow.setup import Shadowing
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.runtime.simulation import Outcome, Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
+from pysmpi.runtime.virtual_time.cpu_time import OTHER_THREADS
 from pysmpi.runtime.virtual_time.host_speed import host_speed
 from pysmpi.runtime.virtual_time.timing import (
     ComputeTiming,
@@ -298,18 +300,7 @@ class Job:
         ranks: list[RankFigures] = []
         universe = simulation.universe
         for rank, process, outcome in zip(universe.ranks, universe.processes, outcomes):
-            ranks.append(
-                {
-                    "rank": rank.pid,
-                    "host": rank.host.name,
-                    "end_seconds": outcome.date,
-                    "compute_seconds": process.compute_seconds,
-                    "communication_seconds": process.comm_seconds,
-                    "wait_seconds": max(0.0, process.comm_seconds - process.overhead_seconds),
-                    "core_wait_seconds": process.core_wait_seconds,
-                    "state": outcome.state.value,
-                }
-            )
+            ranks.append(_figures(rank, process, outcome))
         timing = self.timing
         scaled = timing if isinstance(timing, NativeTiming | PlaybackTiming) else None
         factors = set() if scaled is None else scaled.factors
@@ -346,6 +337,31 @@ class Job:
             options=plain(self.options.given()),
             command=self.command,
         )
+
+
+def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:
+    """The figures of a rank, whose main thread is `process`; they add up to its time at most.
+
+    Other threads may compute while the main one waits: this time is compute, not waiting.
+    """
+    compute, communication = process.compute_seconds, process.comm_seconds
+    core_wait = process.core_wait_seconds
+    others = OTHER_THREADS.peek(rank)
+    if others is not None:
+        compute += others.compute_seconds
+        left = max(0.0, outcome.date - compute)
+        communication = min(communication, left)
+        core_wait = min(core_wait, left - communication)
+    return {
+        "rank": rank.pid,
+        "host": rank.host.name,
+        "end_seconds": outcome.date,
+        "compute_seconds": compute,
+        "communication_seconds": communication,
+        "wait_seconds": max(0.0, communication - process.overhead_seconds),
+        "core_wait_seconds": core_wait,
+        "state": outcome.state.value,
+    }
 
 
 class ProgramLifecycle:

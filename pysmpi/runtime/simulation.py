@@ -45,6 +45,7 @@ from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.process.exits import EXIT_HARD
 from pysmpi.runtime.process.tools import Named, begin_fiber
 from pysmpi.runtime.program_errors import error_site, internal_error
+from pysmpi.runtime.virtual_time.cpu_time import OTHER_THREADS
 
 try:
     from pysmpi.runtime.process.frame_stacks import beginning, waiting
@@ -428,6 +429,7 @@ class Simulation:
         process.suspend = _keeper(rank, fiber, process.suspend)
         process.core.residents += 1
         threads.append(fiber)
+        OTHER_THREADS.of(rank).living.append(process)
         process.launch()
         return fiber
 
@@ -460,6 +462,7 @@ class Simulation:
         fiber.process.finished = True
         fiber.process.core.residents -= 1
         self.threads[rank.pid].remove(fiber)
+        OTHER_THREADS.of(rank).ended(fiber.process)
 
     def end_threads(self, rank: Rank) -> None:
         """End the threads that are still alive after the program of the running rank.

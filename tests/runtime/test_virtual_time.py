@@ -35,7 +35,6 @@ def test_all_clocks_agree():
         time.sleep(86400 + 3723.25)
         seconds = time.monotonic()
         assert time.perf_counter() == pytest.approx(seconds)
-        assert time.process_time() == pytest.approx(seconds)
         assert time.time() == pytest.approx(EPOCH + seconds)
         assert time.time_ns() == pytest.approx((EPOCH + seconds) * 1e9)
         assert time.monotonic_ns() == pytest.approx(seconds * 1e9)

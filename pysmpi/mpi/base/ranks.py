@@ -346,6 +346,7 @@ class Fiber(greenlet):
         """Wait for `wake`, at most `timeout` (simulated s); return whether it was called."""
         rank = self.rank
         process = rank.enter()
+        before = process.comm_seconds
         gate = self.gate = KernelRequest()
         try:
             waits = [gate]
@@ -357,6 +358,7 @@ class Fiber(greenlet):
             process.wait_any(waits)
         finally:
             self.gate = None
+            process.comm_seconds = before
             rank.leave()
         return gate.done
 

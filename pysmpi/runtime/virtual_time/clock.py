@@ -5,8 +5,7 @@ any rank. They are replaced in the module, and in all loaded modules that have i
 (`threading`, `queue`, `timeit`...).
 
 The wall clock of a simulation starts at `EPOCH`; the other clocks start at zero. A reading costs
-`poll_cost` seconds, so that a loop that waits for a date ends. `process_time` and `thread_time` are
-also the rank's clock: a waiting MPI process is busy.
+`poll_cost` seconds, so that a loop that waits for a date ends. CPU clocks are in `cpu_time.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
-from pysmpi.runtime.virtual_time import alarms
+from pysmpi.runtime.virtual_time import alarms, cpu_time
 from pysmpi.runtime.virtual_time.seconds import check_seconds
 
 EPOCH = 946684800.0  # 2000-01-01 00:00 UTC: repeatable, and late enough for zip files
@@ -30,6 +29,7 @@ POLL_COST = 1e-8  # (s), SimGrid's smpi/wtime
 SYSTEM_CALL = 1e-6  # (s), the shortest time of a sleep
 
 _NANO = 1e9
+_CPU_CLOCKS = {"process_time": cpu_time.process_time, "thread_time": cpu_time.thread_time}
 _CLOCKS_OF_DATE = {"CLOCK_REALTIME", "CLOCK_TAI", "CLOCK_REALTIME_COARSE"}
 
 
@@ -56,6 +56,32 @@ def _nanoseconds(real: Callable[[], int], origin: float, poll_cost: float) -> Ca
             return real()
         rank.poll(poll_cost)
         return first + round(rank.now() * _NANO)
+
+    return like(real, read)
+
+
+def _cpu_seconds(
+    real: Callable[[], float], spent: Callable[[], float], poll_cost: float
+) -> Callable[[], float]:
+    def read() -> float:
+        rank = ranks.current()
+        if rank.program is None:
+            return real()
+        rank.poll(poll_cost)
+        return spent()
+
+    return like(real, read)
+
+
+def _cpu_nanoseconds(
+    real: Callable[[], int], spent: Callable[[], float], poll_cost: float
+) -> Callable[[], int]:
+    def read() -> int:
+        rank = ranks.current()
+        if rank.program is None:
+            return real()
+        rank.poll(poll_cost)
+        return round(spent() * _NANO)
 
     return like(real, read)
 
@@ -116,6 +142,8 @@ def _clock_gettime(
 ) -> Callable[[int], object]:
     current = ranks.current
     dates = {getattr(time, name) for name in _CLOCKS_OF_DATE if hasattr(time, name)}
+    process_clock = getattr(time, "CLOCK_PROCESS_CPUTIME_ID", None)
+    thread_clock = getattr(time, "CLOCK_THREAD_CPUTIME_ID", None)
 
     def read(clk_id: int) -> Any:
         rank = current()
@@ -123,18 +151,26 @@ def _clock_gettime(
             return real(clk_id)
         real(clk_id)  # raises the error of a wrong number
         rank.poll(poll_cost)
-        return convert(rank.now() + (EPOCH if int(clk_id) in dates else 0.0))
+        clk_id = int(clk_id)
+        if clk_id == process_clock:
+            return convert(cpu_time.process_time())
+        if clk_id == thread_clock or clk_id < 0:  # of `time.pthread_getcpuclockid`
+            return convert(cpu_time.thread_time())
+        return convert(rank.now() + (EPOCH if clk_id in dates else 0.0))
 
     return like(real, read)
 
 
 def _replacements(poll_cost: float) -> dict[str, Callable[..., object]]:
     new: dict[str, Callable[..., Any]] = {"sleep": _sleep(time.sleep)}
-    for name in ("time", "perf_counter", "monotonic", "process_time", "thread_time"):
+    for name in ("time", "perf_counter", "monotonic"):
         origin = EPOCH if name == "time" else 0.0
+        new[name] = _seconds(getattr(time, name), origin, poll_cost)
+        new[name + "_ns"] = _nanoseconds(getattr(time, name + "_ns"), origin, poll_cost)
+    for name, spent in _CPU_CLOCKS.items():
         if hasattr(time, name):
-            new[name] = _seconds(getattr(time, name), origin, poll_cost)
-            new[name + "_ns"] = _nanoseconds(getattr(time, name + "_ns"), origin, poll_cost)
+            new[name] = _cpu_seconds(getattr(time, name), spent, poll_cost)
+            new[name + "_ns"] = _cpu_nanoseconds(getattr(time, name + "_ns"), spent, poll_cost)
     for name in ("localtime", "gmtime", "ctime"):
         new[name] = _broken_down(getattr(time, name), 0)
     new["asctime"] = _broken_down_default(time.asctime, 0, new["localtime"])
