@@ -86,6 +86,7 @@ def run(
     platform: Path | Platform | None = None,
     hostfile: Path | None = None,
     map_by: str | None = None,
+    rank_by: str | None = None,
     model: str | None = None,
     memory_model: str | None = None,
     selector: Path | None = None,

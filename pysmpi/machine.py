@@ -39,6 +39,7 @@ class Machine:
         platform: str | Path | Platform | None = None,
         hostfile: str | Path | None = None,
         map_by: str | None = None,
+        rank_by: str | None = None,
         model: str | None = None,
         memory_model: str | None = None,
         selector: str | None = None,
@@ -56,7 +57,7 @@ class Machine:
             platform = load(platform, options)
         self.platform = platform
         self.model, self.settings = choose(platform, options, model)
-        self.slots: list[Slot] = place(platform, nprocs, hostfile, map_by)
+        self.slots: list[Slot] = place(platform, nprocs, hostfile, map_by, rank_by)
         selection = Selection.from_options(
             self.settings.said,
             selector,

@@ -36,7 +36,6 @@ IGNORED = {
     "bind-to": 1,
     "bind-to-core": 0,
     "bind-to-none": 0,
-    "rank-by": 1,
     "membind": 1,
     "launcher": 1,
     "rmk": 1,
@@ -54,7 +53,15 @@ _OWN_VARIABLE = ("-x", "-env", "--env")
 _VARIABLE = (*_OWN_VARIABLE, "-genv", "--genv")
 _DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd")
 _RANKS = ("-n", "-np", "--np")
-_PER_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "--ntasks-per-node")
+_PER_NODE = (
+    "-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "--ntasks-per-node"
+)  # fmt: skip
+# Other spellings of placements: of Open MPI 1.6 and MPICH.
+_PLACEMENTS = {
+    "bynode": "node", "byslot": "core", "bycore": "core", "bysocket": "socket", "rr": "node",
+}  # fmt: skip
+# The first part of srun's `--distribution`.
+_DISTRIBUTIONS = {"block": "core", "cyclic": "node"}
 
 
 @record
@@ -175,6 +182,19 @@ def _split(
                 got = count or "nothing"
                 raise UsageError(f"{name}: expected at least 1 rank a node, got {got}")
             options += ["--map-by", f"ppr:{int(count)}:node"]
+        elif bare in _PLACEMENTS and name not in arity:
+            taken = 1
+            options += ["--map-by", _PLACEMENTS[bare]]
+        elif bare == "distribution" and name not in arity:
+            taken = 1 if equals else 2
+            value = rest[0].partition("=")[2] if equals else rest[1] if len(rest) > 1 else ""
+            found = _DISTRIBUTIONS.get(value.lower().removesuffix(":block"))
+            if found is None:
+                raise UsageError(
+                    f"{name}: expected block or cyclic, got {value or 'nothing'}; see --map-by "
+                    "and --rank-by for other placements"
+                )
+            options += ["--map-by", found]
         else:
             _check_name(name, arity)
             taken = 1 if equals else 1 + arity.get(word, 0)

@@ -47,7 +47,7 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
 
 
 _MACHINE = (
-    "platform", "hostfile", "map_by", "model", "memory_model", "selector", "coll", "cfg",
+    "platform", "hostfile", "map_by", "rank_by", "model", "memory_model", "selector", "coll", "cfg",
 )  # fmt: skip
 
 _ParamType: Any = click.ParamType  # generic in newer versions of click only

@@ -3,8 +3,15 @@
 Without a host file, ranks fill a host's cores before the next host's (``--map-by core``), as with
 mpiexec and Slurm. ``--map-by node`` places ranks on the hosts round robin, as smpirun does; it is
 the default on SimGrid's own files. ``--map-by socket`` places them round robin on all sockets of
-the machine. ``--map-by ppr:N:node``, or ``--ppn N``, places N ranks on each host. If there are more
-ranks than cores, ranks share cores; N ranks a host are never exceeded.
+the machine. ``--map-by ppr:N:node``, or ``--ppn N``, places N ranks on each host, and
+``ppr:N:socket`` on each socket. If there are more ranks than cores, ranks share cores; N ranks a
+host or socket are never exceeded. With the modifier ``:pe=N`` a rank has N cores, and computes on
+the first of them.
+
+``--rank-by`` numbers the ranks that have their places: by ``slot`` in the order of the places on
+each host, host after host; by ``core`` in the order of cores; by ``socket`` round robin over the
+sockets of each host, host after host; by ``socket:span`` over those of all hosts; by ``node`` round
+robin over the hosts.
 
 A host file names one host in each line, with its number of ranks::
 
@@ -20,13 +27,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import cycle, islice, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import EXPECTED, is_mapping, ranks_per_node
+from pysmpi.mappings import Mapping, mapping, ranking
 from pysmpi.platform.model import Host, Platform
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
@@ -51,22 +58,31 @@ def place(
     nprocs: int,
     hostfile: str | PathLike[str] | None = None,
     map_by: str | None = None,
+    rank_by: str | None = None,
 ) -> list[Slot]:
     """The slot of each of `nprocs` ranks.
 
-    Raises UsageError for fewer than one rank, an unknown `map_by`, a host file that cannot be read
-    or that names unknown hosts, and for more ranks than the host file allows.
+    Raises UsageError for fewer than one rank, an unknown `map_by` or `rank_by`, a host file that
+    cannot be read or that names unknown hosts, and for more ranks than the host file allows.
     """
     if nprocs < 1:
         raise UsageError(f"-n: expected at least 1 rank, got {nprocs}")
-    if map_by is not None and not is_mapping(map_by):
-        raise UsageError(f'--map-by: expected one of {", ".join(EXPECTED)}, got "{map_by}"')
-    each = None if map_by is None else ranks_per_node(map_by)
-    if each is not None:
-        return _each(platform, nprocs, hostfile, each)
+    order = None if map_by is None else mapping(map_by)
+    slots = _mapped(platform, nprocs, hostfile, order)
+    if order is not None and order.strict:
+        _check_cores(slots)
+    return slots if rank_by is None else _ranked(slots, ranking(rank_by))
+
+
+def _mapped(
+    platform: Platform, nprocs: int, hostfile: str | PathLike[str] | None, order: Mapping | None
+) -> list[Slot]:
+    if order is not None and order.each is not None:
+        return _each(platform, nprocs, hostfile, order, order.each)
     if hostfile is None:
-        otherwise = "node" if platform.simgrid else "core"
-        return list(islice(_whole_machine(platform, map_by or otherwise), nprocs))
+        if order is None:
+            order = Mapping("node" if platform.simgrid else "core")
+        return list(islice(_whole_machine(platform, order), nprocs))
     shares = read_hostfile(platform, hostfile)
     allowed = sum(share.ranks for share in shares)
     if nprocs > allowed:
@@ -74,26 +90,98 @@ def place(
             f"{hostfile}: expected room for {nprocs} ranks, got {allowed} "
             f"on {len({share.host.name for share in shares})} hosts"
         )
-    return list(islice(_within(shares, map_by), nprocs))
+    return list(islice(_within(shares, order), nprocs))
 
 
 def _each(
-    platform: Platform, nprocs: int, hostfile: str | PathLike[str] | None, each: int
+    platform: Platform,
+    nprocs: int,
+    hostfile: str | PathLike[str] | None,
+    order: Mapping,
+    each: int,
 ) -> list[Slot]:
-    """The slots of `nprocs` ranks, `each` of them on a host."""
-    room = dict.fromkeys(platform.hosts, each)
-    if hostfile is not None:
-        room = {}
+    """The slots of `nprocs` ranks, `each` of them on a host or on a socket."""
+    room: dict[Host, int] = {}
+    if hostfile is None:
+        room = {host: each * _units(host, order) for host in platform.hosts}
+    else:
         for host, ranks in read_hostfile(platform, hostfile):
-            room[host] = min(each, room.get(host, 0) + ranks)
+            room[host] = min(each * _units(host, order), room.get(host, 0) + ranks)
     allowed = sum(room.values())
     if nprocs > allowed:
         raise UsageError(
             f"{'the machine' if hostfile is None else hostfile}: expected room for {nprocs} ranks, "
-            f"got {allowed} on {len(room)} hosts with at most {each} a host"
+            f"got {allowed} on {len(room)} hosts with at most {each} a "
+            + ("host" if order.by == "node" else "socket")
         )
-    slots = (Slot(host, turn % host.cores) for host in room for turn in range(room[host]))
-    return list(islice(slots, nprocs))
+    slots: list[Slot] = []
+    for host, ranks in room.items():
+        units = [range(host.cores)] if order.by == "node" else _sockets(host)
+        cores = [core for unit in units for core in _first(unit, each, order.cores)]
+        slots += [Slot(host, core) for core in cores[:ranks]]
+        if len(slots) >= nprocs:
+            break
+    return slots[:nprocs]
+
+
+def _units(host: Host, order: Mapping) -> int:
+    return 1 if order.by == "node" else host.sockets
+
+
+def _first(cores: range, count: int, width: int) -> list[int]:
+    """The cores of `count` ranks that have `width` cores each; they share them if necessary."""
+    places = _places(cores, width)
+    return [places[turn % len(places)] for turn in range(count)]
+
+
+def _places(cores: range, width: int) -> range:
+    """The first core of each rank that has `width` of some cores."""
+    return cores[: max(1, len(cores) // width * width) : width]
+
+
+def _check_cores(slots: list[Slot]) -> None:
+    """Refuse ranks that share a core."""
+    seen: set[Slot] = set()
+    for slot in slots:
+        if slot in seen:
+            raise UsageError(
+                f"--map-by: nooversubscribe: expected a core for each of {len(slots)} ranks, got "
+                f"two on core {slot.core} of {slot.host.name}"
+            )
+        seen.add(slot)
+
+
+def _ranked(slots: list[Slot], rank_by: str) -> list[Slot]:
+    """The same slots in the order of the ranks."""
+    hosts: dict[Host, list[Slot]] = {}
+    for slot in slots:
+        hosts.setdefault(slot.host, []).append(slot)
+    if rank_by == "node":
+        return _in_turn(list(hosts.values()))
+    if rank_by == "slot":
+        return [slot for mine in hosts.values() for slot in mine]
+    for mine in hosts.values():
+        mine.sort(key=lambda slot: slot.core)
+    if rank_by == "core":
+        return [slot for mine in hosts.values() for slot in mine]
+    sockets = [_by_socket(host, mine) for host, mine in hosts.items()]
+    if rank_by == "socket":
+        return [slot for groups in sockets for slot in _in_turn(groups)]
+    return _in_turn([group for groups in sockets for group in groups])
+
+
+def _by_socket(host: Host, slots: list[Slot]) -> list[list[Slot]]:
+    """The slots of a host, by socket."""
+    groups: dict[int, list[Slot]] = {}
+    size = host.cores // host.sockets
+    for slot in slots:
+        groups.setdefault(slot.core // size, []).append(slot)
+    return list(groups.values())
+
+
+def _in_turn(groups: list[list[Slot]]) -> list[Slot]:
+    """One of each group in turn, until none is left."""
+    return [slot for turn in zip_longest(*groups) for slot in turn if slot is not None]
 
 
 def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]:
@@ -130,49 +218,58 @@ def _read_line(platform: Platform, content: str, where: str) -> _Share:
     return _Share(host, int(count))
 
 
-def _whole_machine(platform: Platform, map_by: str) -> Iterator[Slot]:
-    """Slots without end, in the order of `map_by` over all hosts."""
-    hosts = platform.hosts
-    if map_by == "core":
+def _whole_machine(platform: Platform, order: Mapping) -> Iterator[Slot]:
+    """Slots without end, in an order over all hosts."""
+    hosts, width = platform.hosts, order.cores
+    if order.by == "core":
         while True:
             for host in hosts:
-                for core in range(host.cores):
+                for core in _places(range(host.cores), width):
                     yield Slot(host, core)
-    if map_by == "socket":
-        yield from _round_sockets([(host, socket) for host in hosts for socket in _sockets(host)])
+    if order.by == "socket":
+        sockets = [(host, socket) for host in hosts for socket in _sockets(host)]
+        yield from _round_sockets(sockets, width)
     turn = 0
     while True:
         for host in hosts:
-            yield Slot(host, turn % host.cores)
+            yield _turn(host, turn, width)
         turn += 1
 
 
-def _within(shares: list[_Share], map_by: str | None) -> Iterator[Slot]:
-    """The slots of a host file, as many as it allows, in the order of `map_by`."""
-    if map_by is None:
+def _turn(host: Host, turn: int, width: int = 1) -> Slot:
+    """The slot of one of the ranks of a host, which have `width` cores each."""
+    if width == 1:
+        return Slot(host, turn % host.cores)
+    places = _places(range(host.cores), width)
+    return Slot(host, places[turn % len(places)])
+
+
+def _within(shares: list[_Share], order: Mapping | None) -> Iterator[Slot]:
+    """The slots of a host file, as many as it allows, in an order."""
+    if order is None:
         used: dict[Host, int] = {}
         for host, ranks in shares:
             for _ in range(ranks):
                 turn = used.get(host, 0)
                 used[host] = turn + 1
-                yield Slot(host, turn % host.cores)
+                yield _turn(host, turn)
         return
     room: dict[Host, int] = {}
     for host, ranks in shares:
         room[host] = room.get(host, 0) + ranks
-    if map_by == "core":
+    if order.by == "core":
         for host, ranks in room.items():
             for turn in range(ranks):
-                yield Slot(host, turn % host.cores)
-    elif map_by == "node":
+                yield _turn(host, turn, order.cores)
+    elif order.by == "node":
         for turn in range(max(room.values())):
             for host, ranks in room.items():
                 if turn < ranks:
-                    yield Slot(host, turn % host.cores)
+                    yield _turn(host, turn, order.cores)
     else:
         left = dict(room)
         sockets = [(host, socket) for host in room for socket in _sockets(host)]
-        for slot in _round_sockets(sockets):
+        for slot in _round_sockets(sockets, order.cores):
             if left[slot.host]:
                 left[slot.host] -= 1
                 yield slot
@@ -186,9 +283,9 @@ def _sockets(host: Host) -> list[range]:
     return [range(first, first + size) for first in range(0, host.cores, size)]
 
 
-def _round_sockets(sockets: list[tuple[Host, range]]) -> Iterator[Slot]:
+def _round_sockets(sockets: list[tuple[Host, range]], width: int) -> Iterator[Slot]:
     """An infinite sequence of slots, round robin over the sockets and over the cores of each."""
-    cores = [(host, cycle(socket)) for host, socket in sockets]
+    cores = [(host, cycle(_places(socket, width))) for host, socket in sockets]
     while True:
         for host, core in cores:
             yield Slot(host, next(core))

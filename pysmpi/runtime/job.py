@@ -89,6 +89,7 @@ class Job:
             platform=_text(options.platform),
             hostfile=_text(options.hostfile),
             map_by=options.map_by,
+            rank_by=options.rank_by,
             model=options.model,
             memory_model=options.memory_model,
             selector=_text(options.selector),

@@ -15,7 +15,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import EXPECTED, is_mapping
+from pysmpi.mappings import EXPECTED, EXPECTED_RANKINGS, is_mapping, is_ranking
 from pysmpi.records import record
 from pysmpi.text import did_you_mean
 
@@ -150,6 +150,11 @@ class Options:
     map_by: str | None = _option(
         None, Kind(_words(EXPECTED), is_mapping, choices=EXPECTED), "--map-by -map-by", None,
         "Order in which ranks fill the machine (default: core).",
+    )  # fmt: skip
+    rank_by: str | None = _option(
+        None, Kind(_words(EXPECTED_RANKINGS), is_ranking, choices=EXPECTED_RANKINGS),
+        "--rank-by -rank-by", None,
+        "Order in which the ranks that have their places are numbered (default: of --map-by).",
     )  # fmt: skip
     model: str | None = _option(
         None, _TEXT, "--model", "NAME",

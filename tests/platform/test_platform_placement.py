@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import MAPPINGS
+from pysmpi.mappings import EXPECTED_RANKINGS, MAPPINGS
 from pysmpi.platform import load
 from pysmpi.platform.placement import place
 
@@ -104,7 +104,7 @@ def test_other_usage_errors(machine, tmp_path):
     with pytest.raises(UsageError, match="-n: expected at least 1 rank, got 0"):
         place(machine, 0)
     with pytest.raises(
-        UsageError, match='--map-by: expected one of core, socket, node, ppr:N:node, got "rank"'
+        UsageError, match='--map-by: expected one of core, .*ppr:N:node, ppr:N:socket, got "rank"'
     ):
         place(machine, 1, map_by="rank")
     with pytest.raises(UsageError, match="missing: cannot be read: No such file"):
@@ -157,3 +157,73 @@ def test_so_many_ranks_on_each_host(machine, hostfile):
     for wrong in ("ppr:0:node", "ppr:2", "ppr:x:node"):
         with pytest.raises(UsageError, match="expected one of core, socket, node, ppr:N:node"):
             place(machine, 1, map_by=wrong)
+
+
+def test_a_rank_may_have_several_cores(machine):
+    assert spelled(place(machine, 6, map_by="core:PE=2")) == "a0 a2 b0 c:00 a0 a2"
+    assert spelled(place(machine, 5, map_by="node:pe=2")) == "a0 b0 c:00 a2 b0"
+    assert spelled(place(machine, 4, map_by="socket:pe=2")) == "a0 a2 b0 c:00"
+    assert spelled(place(machine, 3, map_by="ppr:2:node:pe=2")) == "a0 a2 b0"
+
+
+def test_so_many_ranks_on_each_socket(machine):
+    assert spelled(place(machine, 4, map_by="ppr:1:socket")) == "a0 a2 b0 c:00"
+    assert spelled(place(machine, 6, map_by="ppr:2:package")) == "a0 a1 a2 a3 b0 b1"
+    with pytest.raises(UsageError, match="got 4 on 3 hosts with at most 1 a socket"):
+        place(machine, 5, map_by="ppr:1:socket")
+
+
+def test_names_and_modifiers_of_open_mpi(machine):
+    for one, other in (
+        ("slot", "core"), ("hwthread", "core"), ("package", "socket"), ("CORE", "core"),
+        ("socket:span", "socket"), ("node:OVERSUBSCRIBE", "node"), ("core:pe=1,span", "core"),
+    ):  # fmt: skip
+        assert place(machine, 9, map_by=one) == place(machine, 9, map_by=other)
+    with pytest.raises(UsageError, match="expected a core for each of 8 ranks, got two on core 0"):
+        place(machine, 8, map_by="core:nooversubscribe")
+    assert len(place(machine, 7, map_by="core:nooversubscribe")) == 7
+    for wrong in ("core:", "core:pe", "core:pe=0", "node:pe=x", "ppr:2:core", "core;span", "seq"):
+        with pytest.raises(UsageError, match="--map-by: expected one of"):
+            place(machine, 1, map_by=wrong)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """Two nodes of two sockets with two cores, as in the manual of Open MPI."""
+    path = tmp_path_factory.mktemp("two") / "two.yaml"
+    path.write_text(
+        "name: two\nhosts:\n- {name: a, cores: 4, sockets: 2}\n- {name: b, cores: 4, sockets: 2}\n"
+    )
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("rank_by", "ranks"),
+    [
+        ("core", "0 1 2 3 4 5 6 7"),
+        ("slot", "0 1 2 3 4 5 6 7"),
+        ("socket", "0 2 1 3 4 6 5 7"),
+        ("package", "0 2 1 3 4 6 5 7"),
+        ("socket:span", "0 4 1 5 2 6 3 7"),
+        ("node", "0 2 4 6 1 3 5 7"),
+    ],
+)
+def test_ranks_are_numbered_as_in_the_manual_of_open_mpi(two, rank_by, ranks):
+    slots = place(two, 8, map_by="ppr:2:socket", rank_by=rank_by)
+    order = [slots.index((host, core)) for host in two.hosts for core in range(4)]
+    assert " ".join(map(str, order)) == ranks
+
+
+@given(st.integers(1, 20), st.sampled_from(MAPPINGS), st.sampled_from(EXPECTED_RANKINGS))
+def test_a_ranking_moves_no_place(machine, nprocs, map_by, rank_by):
+    slots = place(machine, nprocs, map_by=map_by)
+    ranked = place(machine, nprocs, map_by=map_by, rank_by=rank_by)
+    assert Counter(ranked) == Counter(slots)
+
+
+def test_ranks_by_slot_fill_the_nodes_that_ranks_by_node_take_in_turn(two):
+    assert spelled(place(two, 4, map_by="node", rank_by="slot")) == "a0 a1 b0 b1"
+    assert spelled(place(two, 8, rank_by="node")) == "a0 b0 a1 b1 a2 b2 a3 b3"
+    assert spelled(place(two, 4, map_by="socket", rank_by="core")) == "a0 a2 b0 b2"
+    with pytest.raises(UsageError, match='--rank-by: expected one of slot, core.*got "x"'):
+        place(two, 2, rank_by="x")

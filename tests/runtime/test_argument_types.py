@@ -81,7 +81,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 # Values of the declared types that are wrong all the same.
-REFUSED = {"nprocs": [0, -1], "map_by": ["x"]}
+REFUSED = {"nprocs": [0, -1], "map_by": ["x"], "rank_by": ["x"]}
 
 
 @pytest.mark.parametrize("name", FIELDS)
