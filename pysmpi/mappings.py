@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from pysmpi.errors import UsageError
-from pysmpi.records import record
+from typing import NamedTuple
 
 MAPPINGS = ("core", "socket", "node")
 RANKINGS = ("slot", "core", "socket", "node")
@@ -23,8 +21,7 @@ _EACH = r"ppr:([1-9][0-9]{0,8}):([a-z]+)"
 _CORES = r"pe=([1-9][0-9]{0,5})"
 
 
-@record(frozen=True)
-class Mapping:
+class Mapping(NamedTuple):
     """The order in which ranks fill a machine, round robin by cores, sockets or nodes.
 
     With `each`, that many ranks are on each of these units, a node after the other. A rank has
@@ -76,14 +73,6 @@ def is_mapping(text: object) -> bool:
     return isinstance(text, str) and parse_mapping(text) is not None
 
 
-def mapping(text: str) -> Mapping:
-    """The mapping that a text names. Raises UsageError."""
-    found = parse_mapping(text)
-    if found is None:
-        raise UsageError(f'--map-by: expected one of {", ".join(EXPECTED)}, got "{text}"')
-    return found
-
-
 def parse_ranking(text: str) -> str | None:
     """One of `EXPECTED_RANKINGS`, from Open MPI's names; None for other text."""
     word = text.strip().lower().replace("package", "socket").replace("hwthread", "core")
@@ -96,11 +85,3 @@ def parse_ranking(text: str) -> str | None:
 def is_ranking(text: object) -> bool:
     """Whether a text is the name of an order in which ranks are numbered."""
     return isinstance(text, str) and parse_ranking(text) is not None
-
-
-def ranking(text: str) -> str:
-    """The ranking that a text names. Raises UsageError."""
-    found = parse_ranking(text)
-    if found is None:
-        raise UsageError(f'--rank-by: expected one of {", ".join(EXPECTED_RANKINGS)}, got "{text}"')
-    return found

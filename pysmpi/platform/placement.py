@@ -33,7 +33,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import Mapping, mapping, ranking
+from pysmpi.mappings import (
+    EXPECTED,
+    EXPECTED_RANKINGS,
+    Mapping,
+    parse_mapping,
+    parse_ranking,
+)
 from pysmpi.platform.model import Host, Platform
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
@@ -67,11 +73,17 @@ def place(
     """
     if nprocs < 1:
         raise UsageError(f"-n: expected at least 1 rank, got {nprocs}")
-    order = None if map_by is None else mapping(map_by)
+    order = None if map_by is None else parse_mapping(map_by)
+    if map_by is not None and order is None:
+        raise UsageError(f'--map-by: expected one of {", ".join(EXPECTED)}, got "{map_by}"')
+    numbered = None if rank_by is None else parse_ranking(rank_by)
+    if rank_by is not None and numbered is None:
+        expected = ", ".join(EXPECTED_RANKINGS)
+        raise UsageError(f'--rank-by: expected one of {expected}, got "{rank_by}"')
     slots = _mapped(platform, nprocs, hostfile, order)
     if order is not None and order.strict:
         _check_cores(slots)
-    return slots if rank_by is None else _ranked(slots, ranking(rank_by))
+    return slots if numbered is None else _ranked(slots, numbered)
 
 
 def _mapped(

@@ -131,8 +131,11 @@ class _Handle:
         self._begun = True
         self._running.acquire()
 
+    def ended(self) -> bool:
+        return self._begun and not self._running.locked()
+
     def is_done(self) -> bool:
-        if self._begun and not self._running.locked():
+        if self.ended():
             return True
         give_way()  # a program may be polling `is_alive`
         return False
@@ -314,7 +317,7 @@ class Threads:
         return [
             thread
             for thread, owner in list(self.members.items())
-            if owner is environment and not thread.daemon and thread.ident in threading._active  # type: ignore[attr-defined]
+            if owner is environment and not thread.daemon and _lives(thread)
         ]
 
     def finish(self, environment: RankEnvironment, error: BaseException | None = None) -> None:
@@ -347,6 +350,14 @@ class Threads:
         if locks is not None:
             locks.difference_update(self.sentinels)
 
+
+
+def _lives(thread: Any) -> bool:
+    """Whether a thread has not ended yet, without giving way to it; its last compute may pass."""
+    lock, handle = getattr(thread, "_tstate_lock", None), getattr(thread, "_handle", None)
+    if isinstance(handle, _Handle):
+        return not handle.ended()
+    return lock is not None and bool(lock.locked())
 
 
 def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], object]:
