@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from random import Random
@@ -21,6 +22,7 @@ import numpy as np
 from pysmpi.calibrate import network_program
 from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
 from pysmpi.calibrate.network_program import EXPERIMENTS, NetworkBench
+from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError
 from pysmpi.platform.units import format_bandwidth, format_time
 
@@ -197,6 +199,7 @@ def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
                 network_program.__file__, str(output), ",".join(CHECKED), *map(str, sizes),
             ],
             env=keep, capture_output=True, text=True, timeout=PATIENCE,
+            preexec_fn=partial(end_with_parent, os.getpid()),
         )  # fmt: skip
         if done.returncode != 0:
             raise PysmpiError(f"calibrate network: the simulated check failed: {done.stderr}")

@@ -9,6 +9,7 @@ from time import perf_counter
 from types import TracebackType
 
 from pysmpi.calibrate.accesses import CLibrary
+from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError
 
 AWAKE = 1e-3  # seconds for which an idle partner keeps its core awake
@@ -21,7 +22,8 @@ class Partner:
     def __init__(self, cpu: int) -> None:
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(cpu, theirs, self._pipe), daemon=True)
+        given = cpu, theirs, self._pipe, os.getpid()
+        self._process = context.Process(target=_serve, args=given, daemon=True)
         self._process.start()
         theirs.close()
 
@@ -63,7 +65,8 @@ def pin(cpu: int) -> None:
     os.sched_setaffinity(0, {cpu})
 
 
-def _serve(cpu: int, pipe: Connection, other: Connection) -> None:
+def _serve(cpu: int, pipe: Connection, other: Connection, parent: int) -> None:
+    end_with_parent(parent)
     other.close()
     pin(cpu)
     library = CLibrary()

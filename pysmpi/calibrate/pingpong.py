@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import sleep
 
 import pysmpi
+from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 
 PROGRAM = Path(__file__).with_name("pingpong_program.py")
@@ -73,8 +75,9 @@ def really(
                 continue
             try:
                 done = subprocess.run(
-                    command, env=environment, capture_output=True, text=True, timeout=PATIENCE
-                )
+                    command, env=environment, capture_output=True, text=True, timeout=PATIENCE,
+                    preexec_fn=partial(end_with_parent, os.getpid()),
+                )  # fmt: skip
             except subprocess.TimeoutExpired:
                 raise PysmpiError(f"{command[0]}: no end after {PATIENCE:g} s") from None
             if done.returncode != 0 or not output.exists():

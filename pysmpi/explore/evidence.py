@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from pysmpi.descendants import end_with_parent
 from pysmpi.explore.executor import OUTPUT, Trial, redirect
 from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
@@ -34,7 +35,7 @@ from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import Simulation
 
 # A rank has its own; installed before any run.
-_fork, _leave, _kill, _waitpid = os.fork, os._exit, os.kill, os.waitpid
+_fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid
 
 MOST = 4  # races that are tried
 LONGEST = 20.0  # seconds of wall time that a run may have taken to be repeated
@@ -115,9 +116,11 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
     sys.stdout.flush()
     sys.stderr.flush()
     mine, its = os.pipe()
+    parent = _getpid()
     pid = _fork()
     if not pid:
         try:
+            end_with_parent(parent)
             gc.freeze()  # a search for cycles would copy all older objects
             os.close(mine)
             simulator.begin()

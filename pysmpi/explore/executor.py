@@ -24,6 +24,7 @@ from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
 from pysmpi.checkers.session import CheckSession, add_findings, checking
+from pysmpi.descendants import end_with_parent
 from pysmpi.explore.files import FileWatch
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
@@ -33,7 +34,7 @@ from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import Simulation
 
 # A rank has its own; installed before any run.
-_fork, _leave, _kill, _waitpid = os.fork, os._exit, os.kill, os.waitpid
+_fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid
 _pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
@@ -263,11 +264,13 @@ class Executor(LimitedExecutions):
         sys.stdout.flush()
         sys.stderr.flush()
         mine, its = _pipe()
+        parent = _getpid()
         pid = _fork()
         if pid:
             _close(its)
             self._running[mine] = _Child(pid, tag, mine, output, answer)
             return
+        end_with_parent(parent)
         _close(mine)
         simulator.begin()
         self._answer = answer

@@ -16,6 +16,7 @@ import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
+from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.explore.executor import Executions, Executor
 
@@ -29,8 +30,10 @@ class PreparedJob:
     def __init__(self, job: bytes, timeout: float, others: Connection) -> None:
         self.job = job
         self.connection, its = Pipe()
+        parent = os.getpid()
         self.pid = _fork()
         if not self.pid:
+            end_with_parent(parent)
             os.setpgid(0, 0)
             others.close()
             self.connection.close()

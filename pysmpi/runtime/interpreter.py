@@ -21,6 +21,7 @@ from pysmpi.runtime.loading.loader import FunctionProgram, RankProgram
 from pysmpi.runtime.loading.rules import Rules
 from pysmpi.runtime.loading.shared_state import SharedState
 from pysmpi.runtime.outside import sockets
+from pysmpi.runtime.outside.children import Children
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import (
     contents,
@@ -108,6 +109,7 @@ class Interpreter:
         self.exchange: Exchange | None = None
         self.own_streams: own_streams.OwnStreams | None = None
         self.shared_state: SharedState | None = None
+        self.children = Children()
 
     def __enter__(self) -> Interpreter:
         if _running:
@@ -155,7 +157,7 @@ class Interpreter:
         warning_filters.install(patches, exchange, imports)
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
-            **outside.install(patches, exchange, self.stopwatch),
+            **outside.install(patches, exchange, self.stopwatch, self.children),
             **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
             **tools.install(patches, exchange),
             "logging": partial(
@@ -199,6 +201,7 @@ class Interpreter:
 
     def __exit__(self, *exception: object) -> None:
         try:
+            self.children.end(well=False)
             self.patches.undo()
         finally:
             forget_sites()

@@ -233,6 +233,7 @@ class Job:
                 self.on_ready(simulation)
             simulation.run()
             ending = exit_status(simulation, simulation.outcomes, self.deadlock)
+            self.interpreter.children.end(well=ending[0] == 0)
             simulation.let_go()
             if self.on_result is not None:
                 self.on_result(self._result(time.perf_counter() - begun, *ending))

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pysmpi.api import run
+from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.runtime.reports.result import ProgramError, Result
 
@@ -46,8 +47,10 @@ def _supervised(connection: Connection, request: dict[str, Any]) -> Row | None:
     """The row of a case, run in a child; None if the worker went away meanwhile."""
     begin = time.perf_counter()
     mine, theirs = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
+        end_with_parent(parent)
         os.setpgid(0, 0)
         os.close(mine)
         connection.close()

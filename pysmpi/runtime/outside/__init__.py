@@ -27,7 +27,10 @@ from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
 
 def install(
-    patches: Patches, exchange: Exchange, stopwatch: Stopwatch | None = None
+    patches: Patches,
+    exchange: Exchange,
+    stopwatch: Stopwatch | None,
+    started: children.Children,
 ) -> dict[str, Callable[[Patches, ModuleType], object]]:
     """Let other ranks continue during waits outside MPI, until the patches are undone.
 
@@ -36,7 +39,7 @@ def install(
     replacements = Replacements(patches)
     descriptors.install(patches, replacements, standard.install(patches, exchange))
     polling.install(patches, replacements)
-    started = children.install(patches, replacements)
+    children.install(patches, replacements, started)
     signals.install(replacements)
     alarms.install(replacements)
     streams.install(patches, stopwatch)

@@ -1,7 +1,8 @@
 """Child processes of ranks: `os.waitpid` and related functions, which `subprocess` uses.
 
 A child runs in real time. While a rank waits for a child, other ranks continue, and the rank's
-clock follows real time. `os.wait()` waits for the rank's own children only.
+clock follows real time. `os.wait()` waits for the rank's own children only. Children end with the
+job, and so do their children.
 """
 
 from __future__ import annotations
@@ -10,19 +11,22 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic, thread_time
 from types import ModuleType
 from typing import Any
 
+from pysmpi.descendants import MARK, Watched
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import PeerSide
 from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.environment import for_children
 from pysmpi.runtime.process.forks import fork
 from pysmpi.runtime.replacing import Replacements
+from pysmpi.runtime.simulator import process, simulates
 
 _close = os.close
 _waitpid = getattr(os, "waitpid", None)
@@ -30,6 +34,9 @@ _waitid = getattr(os, "waitid", None)
 _pidfd_open = getattr(os, "pidfd_open", None)
 _posix_spawn = getattr(os, "posix_spawn", None)
 _listdir, _open = os.listdir, open
+
+# The position of the variables among the arguments.
+_POSITIONS = {"posix_spawn": 2, "posix_spawnp": 2, "fork_exec": 5, "_fork_exec": 5}
 
 
 class Children:
@@ -39,10 +46,13 @@ class Children:
         self.owners: dict[int, int] = {}  # process -> pid of the rank
         # Processes such as a resource tracker of multiprocessing, which belong to no rank.
         self.before = _all_children()
+        self.started = Watched()
+        for_children[MARK.encode()] = self.started.mark.encode()
 
     def born(self, found: Reactor, pid: int) -> None:
         """The rank that is running has started a process."""
         self.owners[pid] = ranks.current().pid
+        self.started.add(pid)
         found.generation += 1
 
     def gone(self, found: Reactor, pid: int) -> None:
@@ -55,6 +65,17 @@ class Children:
         own = ranks.current().pid
         return [pid for pid, owner in self.owners.items() if owner == own]
 
+    def end(self, well: bool) -> None:
+        """The job has ended: end the processes that ranks have started, and those that they have.
+
+        After a job that has ended well, processes with a session of their own and without the
+        job's standard streams go on.
+        """
+        if self.started.roots and self.started.owner == process():
+            self.started.end(spare_detached=well)
+            self.started.roots.clear()
+            for_children.clear()
+
     # Starting
 
     def starter(self, real: Callable[..., Any]) -> Callable[..., object]:
@@ -64,10 +85,16 @@ class Children:
         def start(*args: object, **kwargs: object) -> Any:
             found = reactor()
             if found is None:
-                return real(*args, **kwargs)
+                answer = real(*args, **kwargs)
+                if forks and not simulates():
+                    self._fork_of_a_fork(answer)
+                return answer
             changing(found)
             begin, computed = monotonic(), thread_time()
-            answer = fork(real, *args, **kwargs) if forks else real(*args, **kwargs)
+            if forks:
+                answer = fork(real, *args, **kwargs)
+            else:
+                answer = real(*self.marked(real, args, kwargs), **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
             if isinstance(pid, int) and pid:
                 # The time of the operating system is not on the clock of this thread.
@@ -78,12 +105,33 @@ class Children:
 
         return start
 
+    def _fork_of_a_fork(self, answer: Any) -> None:
+        """A child of a rank has forked."""
+        pid = answer[0] if isinstance(answer, tuple) else answer
+        if pid and self.started.owner == process():
+            self.started.add(pid)
+
+    def marked(
+        self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The arguments of a function that starts a program, with the job's mark."""
+        variables = _POSITIONS.get(real.__name__, len(args))
+        if variables >= len(args) or args[variables] is None:
+            return args
+        own = args[variables]
+        if isinstance(own, Mapping):
+            own = {**own, MARK: self.started.mark}
+        else:
+            ours = f"{MARK}={self.started.mark}".encode()
+            own = [*(one for one in own if one != ours), ours]
+        return *args[:variables], own, *args[variables + 1 :]
+
     def system(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def system(command: object) -> int:
             found = reactor()
             if found is None:
                 return real(command)  # type: ignore[no-any-return]
-            pid = _shell(command)
+            pid = _shell(command, {MARK: self.started.mark})
             self.born(found, pid)
             return int(os.waitpid(pid, 0)[1])
 
@@ -167,7 +215,7 @@ class Children:
             others, known = [-1], not self.owners
         else:
             # A library may have started them without Python.
-            others = sorted(now - before - self.owners.keys())
+            others = sorted(now - before - self.owners.keys() - self.started.spared)
             known = bool(others)
         if not known:
             raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
@@ -270,14 +318,14 @@ def _no_usage() -> Any:
     return resource.struct_rusage((0,) * 16)
 
 
-def _shell(command: object) -> int:
-    """Start a shell as `system(3)` does."""
+def _shell(command: object, more: dict[str, str]) -> int:
+    """Start a shell as `system(3)` does, with some more variables."""
     assert _posix_spawn is not None
     sys.audit("os.system", command)
     return _posix_spawn(  # type: ignore[no-any-return]
         "/bin/sh",
         ["sh", "-c", command],
-        os.environ,
+        {**os.environ, **more},
         setsigdef=[signal.SIGINT, signal.SIGQUIT],
     )
 
@@ -288,9 +336,8 @@ def patch_subprocess(children: Children, module: ModuleType, replacements: Repla
     replacements.inside(module)
 
 
-def install(patches: Patches, replacements: Replacements) -> Children:
+def install(patches: Patches, replacements: Replacements, children: Children) -> Children:
     """Let other ranks continue during waits for children, until the patches are undone."""
-    children = Children()
     for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp"):
         replacements.function(os, name, children.starter)
     for name, pid_given in {"wait": False, "wait3": False, "waitpid": True, "wait4": True}.items():

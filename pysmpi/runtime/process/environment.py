@@ -21,6 +21,9 @@ from pysmpi.runtime.simulator import process, simulates
 
 _getpid = os.getpid  # value of the operating system
 
+# Variables of all processes that ranks start, beside those of the rank.
+for_children: dict[bytes, bytes] = {}
+
 
 def launcher_variables(rank_environment: RankEnvironment) -> dict[str, str]:
     """The variables of launchers for the place of a process: Open MPI's, MPICH's and PMIx's."""
@@ -170,6 +173,7 @@ def patch_children(patches: Patches, module: Any) -> None:
             return real(*args)
         variables = dict(vars(os.environ)["_data"].items())
         variables.update(rank_environment.state.facets.get("variables", {}))  # by `os.putenv`
+        variables.update(for_children)
         own = [key + b"=" + value for key, value in variables.items() if value is not None]
         return real(*args[:environment], own, *args[environment + 1 :])
 

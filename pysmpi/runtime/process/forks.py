@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.runtime.process.environment import for_children
 from pysmpi.runtime.process.exits import HardExit
 from pysmpi.runtime.process.rank_environment import RankEnvironment
 from pysmpi.runtime.program_errors import strip
@@ -122,6 +123,8 @@ def _keep_variables(own: dict[str, str]) -> None:
     for name, value in own.items():
         if os.environ.get(name) != value:
             os.environ[name] = value
+    for name_of_ours, text in for_children.items():
+        os.putenv(name_of_ours, text)  # for programs that the child starts; it sees none of ours
 
 
 def _keep_exit_functions(rank_environment: RankEnvironment) -> None:
