@@ -33,7 +33,7 @@ _read, _write, _close, _pipe, _getsid = os.read, os.write, os.close, os.pipe, os
 _sleep, _monotonic, _pidfd_open = time.sleep, time.monotonic, getattr(os, "pidfd_open", None)
 
 
-class Entry(NamedTuple):
+class ProcessEntry(NamedTuple):
     """A line of the table of processes; `begun` tells processes with the same number apart."""
 
     parent: int
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     zombie: bool
 
 
-def table() -> dict[int, Entry]:
+def table() -> dict[int, ProcessEntry]:
     """All processes by number."""
     try:
         names = [name for name in _listdir("/proc") if name.isdigit()]
@@ -59,18 +59,19 @@ def table() -> dict[int, Entry]:
     return found
 
 
-def entry_of(pid: int) -> Entry | None:
+def entry_of(pid: int) -> ProcessEntry | None:
     """The line of one process in `/proc`; None if there is none."""
     try:
         with _open(f"/proc/{pid}/stat", "rb") as file:
             words = file.read().rpartition(b")")[2].split()
         state = words[0]
-        return Entry(int(words[1]), int(words[2]), int(words[3]), int(words[19]), state in b"ZX")
+        parent, group, session, begun = (int(words[i]) for i in (1, 2, 3, 19))
+        return ProcessEntry(parent, group, session, begun, state in b"ZX")
     except (OSError, IndexError, ValueError):
         return None
 
 
-def _listed() -> dict[int, Entry]:
+def _listed() -> dict[int, ProcessEntry]:
     """The table on systems without `/proc`."""
     import subprocess
 
@@ -87,7 +88,7 @@ def _listed() -> dict[int, Entry]:
             pid, parent, group, session = (int(word, 0) for word in words[:4])
         except ValueError:
             continue
-        found[pid] = Entry(parent, group, session, 0, words[4:5] != [] and b"Z" in words[4])
+        found[pid] = ProcessEntry(parent, group, session, 0, words[4:5] != [] and b"Z" in words[4])
     return found
 
 
@@ -101,7 +102,7 @@ class JobProcesses:
         self.owner = owner
         self.since = since
         self.mark = mark
-        self.roots: dict[int, int] = {}  # number -> `Entry.begun`
+        self.roots: dict[int, int] = {}  # number -> `ProcessEntry.begun`
         self.spared: set[int] = set()
 
     def add(self, pid: int) -> None:
@@ -109,7 +110,7 @@ class JobProcesses:
         entry = entry_of(pid)
         self.roots[pid] = 0 if entry is None else entry.begun
 
-    def members(self) -> dict[int, Entry]:
+    def members(self) -> dict[int, ProcessEntry]:
         """The processes of the job that have not ended, without its own and the calling one."""
         every = table()
         found: set[int] = set()
@@ -153,7 +154,7 @@ class JobProcesses:
         except OSError:
             return False
 
-    def detached(self, pid: int, entry: Entry) -> bool:
+    def detached(self, pid: int, entry: ProcessEntry) -> bool:
         """Whether a process has a session of its own and no standard stream of the job."""
         try:
             if entry.session in (0, _getsid(self.owner)) or _readlink is None:
@@ -181,7 +182,7 @@ class JobProcesses:
 
     def end(self, gently: bool = True, spare_detached: bool = False) -> None:
         """End the processes: with SIGTERM first, if `gently`, then with SIGKILL."""
-        kept: Callable[[int, Entry], bool] = (
+        kept: Callable[[int, ProcessEntry], bool] = (
             self.detached if spare_detached else lambda pid, entry: False
         )
 
@@ -232,7 +233,7 @@ def _cleans_up(pid: int) -> bool:
         return False
 
 
-class Watched(JobProcesses):
+class WatchedJob(JobProcesses):
     """The processes of a job whose own process tells a watcher of them."""
 
     def __init__(self) -> None:

@@ -31,6 +31,10 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.calibrate.curves": {"matplotlib": _EXTRA, "pysmpi.calibrate.fragment": _OUTPUT},
     "pysmpi.calibrate.network": {"matplotlib": _EXTRA, "yaml": _OUTPUT},
     "pysmpi.calibrate.network_program": {"mpi4py": "the module is read where there is no MPI"},
+    "pysmpi.descendants": {
+        "ctypes": "only commands that fork; the watcher of a job has to start at once",
+        "subprocess": "only systems without /proc",
+    },
     "pysmpi.frames": {
         "dis": "only shadow execution skips blocks",
         "pysmpi.installed": "looks for directories, which an annotated program needs not",

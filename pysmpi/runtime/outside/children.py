@@ -17,7 +17,7 @@ from time import monotonic, thread_time
 from types import ModuleType
 from typing import Any
 
-from pysmpi.descendants import MARK, Watched
+from pysmpi.descendants import MARK, WatchedJob
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.outside.descriptors import changing
 from pysmpi.runtime.outside.peers import PeerSide
@@ -46,7 +46,7 @@ class Children:
         self.owners: dict[int, int] = {}  # process -> pid of the rank
         # Processes such as a resource tracker of multiprocessing, which belong to no rank.
         self.before = _all_children()
-        self.started = Watched()
+        self.started = WatchedJob()
         for_children[MARK.encode()] = self.started.mark.encode()
 
     def born(self, found: Reactor, pid: int) -> None:
