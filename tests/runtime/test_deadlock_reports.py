@@ -162,19 +162,22 @@ def test_collectives_differ(stuck: Stuck):
     found = stuck("comm.Barrier() if rank % 2 else comm.allreduce(1)")
     assert len(found.why) == 1
     assert found.why[0].startswith(
-        "ranks 0,2 are in allreduce, ranks 1,3 in Barrier, as call number 1 of WORLD: "
+        "ranks 0,2 are in allreduce at prog.py:5, ranks 1,3 are in Barrier at prog.py:5, "
+        "as call number 1 of WORLD: "
         "every rank must make the same collective calls in the same order"
     )
 
 
 def test_a_collective_that_let_its_root_go(stuck: Stuck):
     found = stuck("comm.bcast(3) if rank == 0 else comm.barrier()")
-    assert "rank 0 called bcast where rank 1 called barrier at " in str(found)
+    assert "rank 0 called bcast at prog.py:5, ranks 1-3 are in barrier at prog.py:5" in str(found)
 
 
 def test_a_rank_that_left_early(stuck: Stuck):
     found = stuck("for step in range(4 if rank == 2 else 5):\n    comm.Barrier()\n")
-    assert found.why == ["rank 2 has finished without entering Barrier of WORLD"]
+    assert found.why == [
+        "rank 2 has finished without entering Barrier of WORLD, call number 5: it made 4"
+    ]
 
 
 def test_roots_differ(stuck: Stuck):

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from greenlet import getcurrent
 
+from pysmpi.frames import CallSite, current_site
+from pysmpi.mpi.base.procedures import Procedure
 from pysmpi.mpi.base.ranks import Rank, current
 
 _getcurrent: Final[Any] = getcurrent
@@ -21,6 +23,15 @@ def calling_rank() -> Rank:
     except (AttributeError, RuntimeError):
         rank = current()
     return rank
+
+
+def called() -> tuple[str, CallSite | None]:
+    """The name of the call in which the running rank is, and its line."""
+    record = calling_rank().record
+    if record is None:
+        return "", None
+    procedure: Procedure = record[0] if isinstance(record, tuple) else record.procedure
+    return procedure.name, current_site()
 
 
 class computing:

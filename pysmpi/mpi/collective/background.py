@@ -52,6 +52,9 @@ class CollectiveOperation(RequestOperation):
         self.contribution = contribution
         self.finished = False
         contribution.begin(number)
+        communicator = contribution.communicator
+        if not communicator.entered(contribution.shared):
+            contribution.shared.note(contribution.me)
         request = self.request = contribution.request = KernelRequest()
         engine = rank.engine
         if engine.listeners.collective_entered is not None:

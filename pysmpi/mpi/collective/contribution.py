@@ -83,7 +83,7 @@ class Contribution:
         other = self.other
         if other.left + (other is self.shared) < self.communicator.remote.size:
             self.release()  # a rank may still have to read this rank's data
-        self.communicator.exit(self.shared)
+        self.communicator.exit(self.shared, self.me)
         if not self.keeps:
             self.forget()
         return self.error
@@ -131,6 +131,17 @@ class Contribution:
 # As its base: else mypyc would run the inherited `__init__` twice in calls from Python, and the
 # attributes of the first time would never be freed.
 @mypyc_attr(allow_interpreted_subclasses=True)
+class BackgroundBarrier(Contribution):
+    """A barrier in the background: the ranks that have begun it are known while others have not."""
+
+    __slots__ = ()
+
+    def again(self) -> Contribution:
+        """The contribution to the next start of a persistent call."""
+        return self._as_before(BackgroundBarrier(self.communicator, self.me, self.call))
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)  # as above
 class WithoutData(Contribution):
     """A collective call without data, such as a barrier."""
 

@@ -21,7 +21,11 @@ from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
 from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.arguments import RankPosition
-from pysmpi.mpi.collective.contribution import Contribution, WithoutData
+from pysmpi.mpi.collective.contribution import (
+    BackgroundBarrier,
+    Contribution,
+    WithoutData,
+)
 from pysmpi.mpi.collective.data import (
     Allgather,
     Alltoall,
@@ -99,6 +103,12 @@ def barrier(comm: object) -> Contribution:
     """Barrier."""
     communicator, me = located(comm)
     return WithoutData(communicator, me, call_of(communicator, me, "barrier"))
+
+
+def background_barrier(comm: object) -> Contribution:
+    """Ibarrier, Barrier_init."""
+    communicator, me = located(comm)
+    return BackgroundBarrier(communicator, me, call_of(communicator, me, "barrier"))
 
 
 def bcast(comm: object, buf: object, root: object) -> Contribution:

@@ -252,6 +252,7 @@ def _objects(comm: object, op: str, dump: Any) -> list[object]:
         call = _call_among(communicator, me, neighbors, op + "v", 0, 1, list(map(len, data)), sizes)
     else:
         call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
+    communicator.continue_call(me)
     run(comm, WithoutData(communicator, me, call))
     return [pickle.loads(item) if item else None for item in contribution.objects]
 

@@ -46,7 +46,7 @@ class NonblockingCollectives:
     @mpi.collective("6.12.1")
     def Ibarrier(self) -> Request:
         """Nonblocking Barrier."""
-        return begin(self, contributions.barrier(self))
+        return begin(self, contributions.background_barrier(self))
 
     @mpi.collective("6.12.2")
     def Ibcast(self, buf: BufSpec, root: int = 0) -> Request:
@@ -139,7 +139,7 @@ class NonblockingCollectives:
     @mpi.collective("6.13.1")
     def Barrier_init(self, info: Info = INFO_NULL) -> Prequest:
         """Persistent Barrier."""
-        return keep(self, contributions.barrier(self), info)
+        return keep(self, contributions.background_barrier(self), info)
 
     @mpi.collective("6.13.2")
     def Bcast_init(self, buf: BufSpec, root: int = 0, info: Info = INFO_NULL) -> Prequest:

@@ -75,6 +75,7 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Execute the collective of the pickled bytes for its time, and release the sizes."""
     sizes.forget()
+    sizes.communicator.continue_call(sizes.me)
     first = sizes.call
     call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
     run(comm, WithoutData(sizes.communicator, sizes.me, call))
@@ -291,7 +292,7 @@ class Tree:
 
     def __exit__(self, *exception: object) -> None:
         """The rank is done, or the operation has raised."""
-        self.communicator.exit(self.shared)
+        self.communicator.exit(self.shared, self.me)
 
 
 def _fast() -> bool:
@@ -325,6 +326,8 @@ def _prefixes(
         if exclusive:
             results = [None, *results[:-1]]
         items = dump_each(results, len(data))
+    communicator, me, _ = where(comm)
+    communicator.continue_call(me)
     return _load(scattered(comm, items, 0))
 
 
@@ -413,6 +416,7 @@ class ObjectCollectives:
                 if tree.me == 0:
                     result = tree.swap(result, 0, remote=True)
                 return _spread_locally(tree, result)
+        tree.communicator.continue_call(tree.me)
         data = spread(self, dumped(result) if tree.me == 0 else b"", 0)
         return _load(data)
 

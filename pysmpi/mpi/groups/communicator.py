@@ -17,12 +17,14 @@ from mypy_extensions import mypyc_attr
 
 from pysmpi import text
 from pysmpi.collectives.cache import Columns
+from pysmpi.frames import CallSite
 from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
 
@@ -33,10 +35,12 @@ class CollectiveState:
     """The shared data of the ranks of one collective call, which has a `number`.
 
     `values[i]` is the contribution of rank i, `result` the common result, `left` the number of
-    ranks that are done. `columns` are those of schedules that are made for this call.
+    ranks that are done. `columns` are those of schedules that are made for this call. `made[i]` is
+    the name and the line of the call of rank i, if it has left the call, or has begun it in the
+    background, before all others have entered. Reports name both where the calls of ranks differ.
     """
 
-    __slots__ = ("number", "operation", "values", "result", "left", "remote", "columns")
+    __slots__ = ("number", "operation", "values", "result", "left", "remote", "columns", "made")
 
     def __init__(self, number: int, operation: str) -> None:
         self.number = number
@@ -46,6 +50,15 @@ class CollectiveState:
         self.left = 0
         self.remote: CollectiveState | None = None  # of the other side of an intercommunicator
         self.columns: Columns | None = None
+        self.made: dict[int, tuple[str, CallSite | None]] | None = None
+
+    def note(self, me: int) -> None:
+        """Keep the name and the line of the running call of rank `me`."""
+        made = self.made
+        if made is None:
+            made = self.made = {}
+        if me not in made:
+            made[shared_number(me)] = called()
 
 
 @final
@@ -73,6 +86,8 @@ class Communicator(Owner):
         "leaders",
         "first",
         "revoked",
+        "continued",
+        "origin",
     )
 
     def __init__(self, universe: Universe, pids: Sequence[int]) -> None:
@@ -97,6 +112,10 @@ class Communicator(Owner):
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
         self.leaders: Context | None = None  # for leaders of groups to exchange their groups
         self.revoked: Any = NOBODY  # pids of the members that know of its revocation
+        # The calls that continue another one of the program, by rank; None before the first.
+        self.continued: list[int] | None = None
+        # The name and the line of the call that made it.
+        self.origin: tuple[str, CallSite | None] = "", None
 
     @property
     def inter(self) -> bool:
@@ -116,9 +135,21 @@ class Communicator(Owner):
         self.calls[me] = number + 1
         return number
 
+    def continue_call(self, me: int) -> None:
+        """The next call of rank `me` is a part of the program's call in which it is."""
+        counts = self.continued
+        if counts is None:
+            counts = self.continued = [0] * self.size
+        counts[me] += 1
+
     def begun(self, me: int) -> int:
         """The number of collective calls that a rank has begun; 0 if it is not in the group."""
         return self.calls[me] if 0 <= me < self.size else 0
+
+    def made_by(self, me: int) -> int:
+        """The number of collective calls that the program of a rank has made."""
+        counts = self.continued
+        return self.begun(me) - (0 if counts is None else counts[me])
 
     def enter(self, number: int, operation: str, me: int, value: object) -> CollectiveState:
         """Contribute `value` to the collective call of this number; return its state.
@@ -139,11 +170,23 @@ class Communicator(Owner):
         shared.values[shared_number(me)] = value
         return shared
 
-    def exit(self, shared: CollectiveState) -> None:
-        """Leave a collective call; the last one removes its state."""
+    def exit(self, shared: CollectiveState, me: int = -1) -> None:
+        """Leave a collective call; the last one removes its state.
+
+        `me` is the rank, if its call may end before all others have entered.
+        """
         shared.left += 1
+        if me >= 0 and not self.entered(shared):
+            shared.note(me)
         if shared.left == self.size:
             self.collective_states.pop((shared.number, shared.operation), None)
+
+    def entered(self, shared: CollectiveState) -> bool:
+        """Whether all ranks have entered a call, on both sides of an intercommunicator."""
+        other = shared.remote
+        return len(shared.values) == self.size and (
+            other is None or len(other.values) == self.remote.size
+        )
 
 
 _WITH_WEAK_REFERENCES: Final[Any] = type(
@@ -157,6 +200,7 @@ def new_communicator(universe: Universe, pids: Sequence[int]) -> Communicator:
     Its class is a subclass, because compiled classes have no weak references.
     """
     made: Communicator = _WITH_WEAK_REFERENCES(universe, pids)
+    made.origin = called()
     return made
 
 

@@ -13,17 +13,16 @@ from pysmpi import text
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
+from pysmpi.runtime.reports.history import Difference, called, find_difference, ordinal_of
 from pysmpi.runtime.reports.waiting import (
     Collective,
     Piece,
     Wait,
     WaitFinder,
     accepts,
-    decode,
     describe_communicator,
     posted_receives,
     unmatched_sends,
@@ -45,6 +44,7 @@ class Causes:
             self.of.setdefault(wait.pid, wait)
             self.every.setdefault(wait.pid, []).append(wait)
         self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
+        self._differences: dict[int, Difference | None] = {}
 
     # Lines of explanation.
 
@@ -227,54 +227,33 @@ class Causes:
         communicator = collective.communicator
         name = describe_communicator(wait.rank, communicator)
         lines: list[tuple[int, str]] = []
-        call = _collective_name(wait)
+        call = called(wait)
         here = f"{call} of {name}"
-        same = self._same(collective)
-        roots: dict[object, list[int]] = {}
-        for pid in same:
-            root = self.of[pid].arguments.get("root")
-            if root is not None:
-                roots.setdefault(root, []).append(pid)
-        if len(roots) > 1:
-            said = ", ".join(
-                f"root={root} in {text.ranks(pids)}" for root, pids in sorted(roots.items())
-            )
-            lines.append((1, f"roots differ in {call}: {said}"))
-        others: dict[str, list[int]] = {}
-        for pid in communicator.group:
-            peer = self.of.get(pid)
-            if peer is None or peer.collective is None or pid in same:
-                continue
-            if (
-                peer.collective.communicator is communicator
-                and peer.collective.number == collective.number
-            ):
-                others.setdefault(_collective_name(peer), []).append(pid)
-        for other, pids in sorted(others.items()):
-            if pids[0] < same[0] and other != call:
-                continue  # reported from the other side
-            lines.append((1, (
-                f"{text.ranks(same)} {_is(same)} in {call}, {text.ranks(pids)} in {other}, "
-                f"as call number {_ordinal(communicator, wait)} of {name}: every rank must make "
-                "the same collective calls in the same order"
-            )))  # fmt: skip
+        difference = self.difference(communicator)
+        if difference is not None:
+            return list(enumerate(difference.lines(name, self.waits)))
         missing = self.missing(collective)
         gone = sorted(pid for pid in missing if pid in self.finished)
         if gone:
             lines.append((2, (
                 f"{text.ranks(gone)} {_has(gone)} finished without entering {here}"
+                f"{_counted(wait, collective, gone)}"
             )))  # fmt: skip
-        away = sorted(missing - self.finished - {p for ps in others.values() for p in ps})
+        away = sorted(missing - self.finished)
         if away:
             lines.append((6, (
                 f"{text.ranks(away)} {_has(away)} not entered {here}"
                 + (f": {_is(away)} in {_calls(self.of, away)}" if self.of.get(away[0]) else "")
             )))  # fmt: skip
         lines += self._other_communicator(wait, collective, away)
-        if not lines:
-            stray = self._stray(wait, collective)
-            lines += stray
         return lines
+
+    def difference(self, communicator: Communicator) -> Difference | None:
+        """The first collective call of a communicator in which its ranks differ."""
+        key = min(communicator.p2p.number, communicator.remote.p2p.number)
+        if key not in self._differences:
+            self._differences[key] = find_difference(communicator, self.waits)
+        return self._differences[key]
 
     def _other_communicator(
         self, wait: Wait, collective: Collective, away: Sequence[int]
@@ -289,30 +268,10 @@ class Causes:
             other = peer.collective.communicator
             if other not in (communicator, communicator.remote) and wait.pid in other.group:
                 lines.append((1, (
-                    f"rank {wait.pid} is in {_collective_name(wait)} of "
+                    f"rank {wait.pid} is in {called(wait)} of "
                     f"{describe_communicator(wait.rank, communicator)}{_place(wait)}, rank {pid} "
-                    f"in {_collective_name(peer)} of {describe_communicator(peer.rank, other)}"
+                    f"in {called(peer)} of {describe_communicator(peer.rank, other)}"
                     f"{_place(peer)}: communicators differ"
-                )))  # fmt: skip
-        return lines
-
-    def _stray(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
-        """Messages of another collective call that arrived instead of this one."""
-        communicator = collective.communicator
-        lines = []
-        for send in unmatched_sends(communicator.coll):
-            number, operation = decode(send.tag)
-            target = communicator.coll.members[send.destination].pid
-            if target == wait.pid and operation != collective.operation and (
-                number == decode(tag_of(collective.number, operation))[0]
-            ):
-                sender = communicator.group[send.source]
-                peer = self.of.get(sender)
-                there = "" if peer is None else _place(peer)
-                lines.append((1, (
-                    f"rank {sender} called {_public(operation)}{there} where rank {wait.pid} "
-                    f"called {_collective_name(wait)}{_place(wait)}: every rank must make "
-                    "the same collective calls in the same order"
                 )))  # fmt: skip
         return lines
 
@@ -481,28 +440,18 @@ class Causes:
         return f"rank {sources[receive.source]}"
 
 
-def _collective_name(wait: Wait) -> str:
-    """The collective call that a rank is in; in `Wait`, the one that it has started."""
-    named = [piece.name for piece in wait.pieces if piece.name]
-    return named[0] if named else wait.call
-
-
-_NONBLOCKING = frozenset(
-    "ibarrier ibcast igather igatherv iscatter iscatterv iallgather iallgatherv ialltoall "
-    "ialltoallv ialltoallw ireduce iallreduce ireduce_scatter ireduce_scatter_block iscan "
-    "iexscan".split()
-)
-
-
-def _public(operation: str) -> str:
-    """The name of the call of mpi4py for an operation, if there is one only: `Iscan`."""
-    return f"I{operation[1:]}" if operation in _NONBLOCKING else operation
-
-
-def _ordinal(communicator: Communicator, wait: Wait) -> int:
-    if wait.pid in communicator.group:
-        return max(communicator.begun(communicator.rank_of(wait.pid)), 1)
-    return 1
+def _counted(wait: Wait, collective: Collective, gone: Sequence[int]) -> str:
+    """The number of the call in which a rank waits, and of those that other ranks have made."""
+    communicator = collective.communicator
+    sides = {id(one): one for one in (communicator, communicator.remote)}.values()
+    made = {
+        side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group
+    }
+    if len(made) != 1 or collective.number < 0:
+        return ""
+    number = ordinal_of(communicator, wait.pid, collective.number)
+    who = "it" if len(gone) == 1 else "they"
+    return f", call number {number}: {who} made {made.pop() or 'none'}"
 
 
 def _ended(who: str, wait: Wait) -> str:

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
-from pysmpi.frames import CallSite, innermost_call, is_suspended
+from pysmpi.frames import CallSite, innermost_call, is_suspended, shorten
 from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send
@@ -105,6 +105,7 @@ class WaitFinder:
         self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
+        self.by_purpose: dict[int, Communicator] = dict(self.universe.purposes)
         self.communicators = sorted(
             set(self.by_context.values()), key=lambda communicator: communicator.p2p.number
         )
@@ -112,6 +113,13 @@ class WaitFinder:
     def communicator_of(self, context: Context | None) -> Communicator | None:
         """The communicator that a context belongs to; None for contexts of MPI's own."""
         return None if context is None else self.by_context.get(context.number)
+
+    def user_of(self, context: Context | None, pid: int) -> Communicator | None:
+        """The communicator for whose calls a context exists, as a process sees it."""
+        if context is None:
+            return None
+        found = self.by_context.get(context.number) or self.by_purpose.get(context.number)
+        return found.remote if found is not None and pid not in found.group else found
 
     def sources(self, context: Context) -> list[int]:
         """The processes whose messages arrive in a context, by rank."""
@@ -156,8 +164,8 @@ class WaitFinder:
                 if isinstance(value, int):
                     wait.arguments[name] = _WILDCARDS.get((name, int(value)), value)
         if process.schedule is not None and process.context is not None:
-            communicator = self.communicator_of(process.context)
-            wait.collective = self._collective(communicator, process, pending)
+            communicator = self.user_of(process.context, rank.pid)
+            wait.collective = self._collective(communicator, process, pending, rank.pid)
             if wait.collective is None:
                 wait.pieces = [self._piece(request, wait.call) for request in pending]
         else:
@@ -194,14 +202,18 @@ class WaitFinder:
         return wait
 
     def _collective(
-        self, communicator: Communicator | None, process: Process, pending: list[KernelRequest]
+        self,
+        communicator: Communicator | None,
+        process: Process,
+        pending: list[KernelRequest],
+        pid: int,
     ) -> Collective | None:
         """The collective call whose schedule a process executes."""
-        if communicator is None:
+        if communicator is None or pid not in communicator.group:
             return None
         number, operation = decode(process.tag)
         # Tags hold the low bits of the number; the rank has begun no later call than this.
-        latest = max(communicator.begun(process.rank), 1) - 1
+        latest = max(communicator.begun(communicator.rank_of(pid)), 1) - 1
         number = latest - (latest - number) % agreement._CALLS
         peers: set[int] = set()
         for request in pending:
@@ -328,7 +340,11 @@ def describe_communicator(rank: Rank, communicator: Communicator) -> str:
     if name:
         return name
     kind = "intercomm" if communicator.inter else communicator.kind
-    return f"{kind} {communicator.p2p.number} of ranks {text.ranges(communicator.group)}"
+    said = f"{kind} of ranks {text.ranges(communicator.group)}"
+    if communicator.inter:
+        said = f"{said} and {text.ranges(communicator.remote.group)}"
+    call, site = communicator.origin
+    return f"{said} ({call} at {shorten(site.file)}:{site.line})" if site is not None else said
 
 
 def unmatched_sends(context: Context) -> Iterator[Send]:
