@@ -6,6 +6,7 @@ from pysmpi.kernel.process import Follower
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.execution import (
     UNDECIDED,
@@ -108,7 +109,7 @@ class PersistentCollective(CollectiveOperation):
     context and numbers, negative so that they match no other call.
     """
 
-    __slots__ = ("template", "identity", "starts")
+    __slots__ = ("template", "identity", "origin", "starts")
 
     persistent = True
 
@@ -116,6 +117,7 @@ class PersistentCollective(CollectiveOperation):
         super().__init__(rank, subject, contribution)
         communicator = contribution.communicator
         self.identity = communicator.next_call(contribution.me)
+        self.origin = called()  # the name and the line of the call that made it
         contribution.context = _private_context(communicator, self.identity)
         self.template = contribution
         self.starts = 0

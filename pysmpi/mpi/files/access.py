@@ -220,8 +220,11 @@ class CollectiveAccess(FileAccess):
             value = (self.pieces.low, self.pieces.high, self.nbytes, hint)
         else:
             value = self.nbytes // side.view.unit
-        agree_later(self.rank, communicator, self.name, value, RANGE_BYTES, make, self.agreed)
+        self.request.payload = agree_later(
+            self.rank, communicator, self.name, value, RANGE_BYTES, make, self.agreed
+        )
         # All processes count the exchange, whether or not there will be one.
+        communicator.continue_call(side.me)
         self.number = communicator.next_call(side.me)
         self.part = AccessGroup(
             communicator, self.number - 1, NamedCollective(self.name.removeprefix("i"))

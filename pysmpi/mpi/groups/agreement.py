@@ -143,14 +143,19 @@ def later(
     nbytes: int,
     finish: Callable[[], object],
 ) -> KernelRequest:
-    """Execute the messages of an agreement in the background, then call `finish`."""
+    """Execute the messages of an agreement in the background, then call `finish`.
+
+    The payload of the request is the process, for reports of waits, while it runs.
+    """
     main = rank.process
     process = Process(rank.engine, rank.pid, main.slot, main.core)
     schedule, context, place = _steps(rank, communicator, communicator.rank_of(rank.pid), nbytes)
     process.prepare(schedule, context, place, tag_of(number, operation))
     request = process.purpose = KernelRequest()
+    request.payload = process
 
     def resume() -> None:
+        request.payload = None
         finish()
         request.complete(rank.engine.now)
 

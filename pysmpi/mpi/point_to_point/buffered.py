@@ -14,6 +14,7 @@ from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
@@ -25,6 +26,7 @@ from pysmpi.mpi.point_to_point.operations import (
     PersistentSend,
     RequestOperation,
     SendOperation,
+    Template,
     joint,
 )
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
@@ -188,7 +190,8 @@ class BufferedSends:
             reserve(rank, self, send)
             return send
 
-        request = Prequest._of(PersistentSend(rank, self, make))
+        template = Template(communicator, dest, tag, called())
+        request = Prequest._of(PersistentSend(rank, self, make, template))
         request.ob_buf = message
         return request
 

@@ -9,6 +9,7 @@ from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.buffers.payload import snapshot
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.calls import mpi
@@ -41,6 +42,7 @@ from pysmpi.mpi.point_to_point.operations import (
     PersistentSend,
     ReceiveOperation,
     SendOperation,
+    Template,
     describe,
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
@@ -279,7 +281,8 @@ class PointToPoint:
             send.immediate = True
             return send
 
-        request = Prequest._of(PersistentSend(rank, self, make))
+        template = Template(communicator, dest, tag, called())
+        request = Prequest._of(PersistentSend(rank, self, make, template))
         request.ob_buf = message
         return request
 
@@ -311,7 +314,8 @@ class PointToPoint:
         def make() -> Any:
             return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
 
-        request = Prequest._of(PersistentReceive(rank, self, make))
+        template = Template(communicator, source, tag, called())
+        request = Prequest._of(PersistentReceive(rank, self, make, template))
         request.ob_buf = message
         return request
 

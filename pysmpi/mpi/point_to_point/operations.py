@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from pysmpi.frames import CallSite
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
@@ -19,6 +20,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.envelopes import interruption, withdrawn
 
 
@@ -187,18 +189,39 @@ class ReceiveOperation(RequestOperation):
             receive.complete(self.rank.engine.now)
 
 
+class Template(NamedTuple):
+    """The message of a persistent operation, and the name and the line of the call that made it."""
+
+    communicator: Communicator
+    peer: int
+    tag: int
+    origin: tuple[str, CallSite | None]
+
+
 class PersistentSend(SendOperation):
     """A send made by one of the `*send_init` calls."""
 
-    __slots__ = ()
+    __slots__ = ("template",)
     persistent = True
+
+    def __init__(
+        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
+    ) -> None:
+        super().__init__(rank, subject, make)
+        self.template = template
 
 
 class PersistentReceive(ReceiveOperation):
     """A receive made by `Recv_init`."""
 
-    __slots__ = ()
+    __slots__ = ("template",)
     persistent = True
+
+    def __init__(
+        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
+    ) -> None:
+        super().__init__(rank, subject, make)
+        self.template = template
 
 
 class PairOperation(RequestOperation):

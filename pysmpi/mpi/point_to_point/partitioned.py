@@ -35,6 +35,7 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import Blocks, held, partitioned
 from pysmpi.mpi.calls import mpi
@@ -75,7 +76,7 @@ class Partitioned(RequestOperation):
     """
 
     __slots__ = ("blocks", "channel", "communicator", "interrupted", "kept", "me", "nbytes",
-                 "partitions", "peer", "pieces", "tag")  # fmt: skip
+                 "origin", "partitions", "peer", "pieces", "tag")  # fmt: skip
 
     persistent = True
 
@@ -95,6 +96,7 @@ class Partitioned(RequestOperation):
         self.kept: Blocks | None = None  # the data, a block for each message
         self.pieces: list[Any] = []
         self.interrupted = False
+        self.origin = called()  # the name and the line of the call that made it
         # A revocation of the communicator must find active operations.
         STARTED.of(communicator).add(self)
 

@@ -321,6 +321,7 @@ def _gathered(size: int, values: dict[int, Any]) -> tuple[DistGraph, Traffic]:
 def _exchange(rank: Rank, communicator: Communicator, traffic: Traffic) -> None:
     """Let the time pass in which ranks exchange their declared edges."""
     me = communicator.rank_of(rank.pid)
+    communicator.continue_call(me)
     number = communicator.next_call(me)
     schedule = Schedule()
     for teller, told in traffic.items():

@@ -14,9 +14,12 @@ from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.point_to_point.buffered import ATTACHED
+from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.runtime.reports.history import Difference, called, find_difference, ordinal_of
+from pysmpi.runtime.reports.unstarted import Unstarted, partitions
 from pysmpi.runtime.reports.waiting import (
     Collective,
     Piece,
@@ -29,6 +32,7 @@ from pysmpi.runtime.reports.waiting import (
 )
 
 _REASONS = 4  # lines at most
+_MEETINGS = ("Accept", "Connect", "Join")
 
 
 class Causes:
@@ -44,6 +48,7 @@ class Causes:
             self.of.setdefault(wait.pid, wait)
             self.every.setdefault(wait.pid, []).append(wait)
         self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
+        self.unstarted = Unstarted()
         self._differences: dict[int, Difference | None] = {}
 
     # Lines of explanation.
@@ -77,11 +82,50 @@ class Causes:
                 lines += self._explain_send(wait, piece, request)
             elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
-            elif "source" in piece.arguments:
-                lines += self._about_peer(wait, piece, "send")
-            elif "dest" in piece.arguments:
-                lines += self._about_peer(wait, piece, "receive")
-        return lines
+            elif isinstance(piece.operation, Partitioned):
+                lines += [(1, line) for line in partitions(piece.operation)]
+                lines += self._about_peer(
+                    wait, piece, "receive" if "dest" in piece.arguments else "send"
+                )
+        return lines or self._explain_call(wait)
+
+    def _explain_call(self, wait: Wait) -> list[tuple[int, str]]:
+        """The reason of a wait in a call that waits for no message of a known rank."""
+        who = text.ranks([wait.pid])
+        if wait.call in _MEETINGS:
+            return [(3, self._unmet(wait))]
+        if wait.call.endswith("_buffer"):
+            lines = []
+            for attached in ATTACHED.of(wait.rank).values():
+                for send in attached.pending()[:_REASONS]:
+                    target = send.context.members[send.destination].pid
+                    lines.append((3, (
+                        f"rank {target} has not received the buffered message of {who} with "
+                        f"tag {send.tag}, {text.count(send.nbytes, 'byte')}: {wait.call} waits "
+                        "until it has"
+                    )))  # fmt: skip
+            return lines
+        return []
+
+    def _unmet(self, wait: Wait) -> str:
+        """The reason for which a process finds nobody at a port or at a socket."""
+        who = text.ranks([wait.pid])
+        if wait.call == "Join":
+            return f"no process calls Join with the other end of the socket of {who}"
+        verb, other = ("connects", "Connect") if wait.call == "Accept" else ("accepts", "Accept")
+        port = self._port(wait)
+        for peer in self.waits:
+            if peer.call == other and self._port(peer) not in ("", port):
+                return (
+                    f"rank {peer.pid} is in {other} with port_name {self._port(peer)!r}"
+                    f"{_place(peer)}, {who} in {wait.call} with {port!r}: port names differ"
+                )
+        same = [peer for peer in self.waits if peer.call == wait.call and peer is not wait]
+        note = " any more" if not same and wait.call == "Connect" else ""
+        return f"no process {verb}{note} at the port of {who} ({other} with port_name {port!r})"
+
+    def _port(self, wait: Wait) -> str:
+        return "" if wait.made is None else str(wait.made.arguments.get("port_name", ""))
 
     def _explain_lock(self, wait: Wait, piece: Piece, claim: LockClaim) -> list[tuple[int, str]]:
         """The ranks that hold the lock for which a rank waits, or get it before."""
@@ -104,6 +148,14 @@ class Causes:
     ) -> list[tuple[int, str]]:
         me = wait.pid
         lines: list[tuple[int, str]] = []
+        if piece.act:
+            if piece.name == "Create_intercomm":
+                lines += self._strange_leaders(wait, receive)
+            return lines + self._about_peer(wait, piece, piece.act)
+        communicator = self.finder.communicator_of(receive.context)
+        if communicator is not None:
+            idle = self.unstarted.sends_for(receive, communicator, me)
+            lines += [(1, line) for line in idle]
         sources = self.finder.sources(receive.context)
         for send in unmatched_sends(receive.context):
             if receive.source not in (ANY, send.source):
@@ -133,6 +185,20 @@ class Causes:
         lines += self._about_peer(wait, piece, "send")
         return lines
 
+    def _strange_leaders(self, wait: Wait, receive: Receive) -> list[tuple[int, str]]:
+        """A leader has called Create_intercomm with another tag."""
+        lines = []
+        for send in unmatched_sends(receive.context):
+            if send.destination == receive.destination and send.source == receive.source:
+                sender = self.finder.sources(receive.context)[send.source]
+                peer = self.of.get(sender)
+                there = "" if peer is None else _place(peer)
+                lines.append((1, (
+                    f"rank {sender} has called Create_intercomm with tag {send.tag}{there}, "
+                    f"rank {wait.pid} with tag {receive.tag}{_place(wait)}: tags differ"
+                )))  # fmt: skip
+        return lines
+
     def _elsewhere(
         self, wait: Wait, receive: Receive, sources: list[int]
     ) -> list[tuple[int, str]]:
@@ -143,6 +209,8 @@ class Causes:
         for communicator in self.finder.communicators:
             context = communicator.p2p
             if context.number == receive.context.number or me not in communicator.group:
+                continue
+            if communicator.kind == "window":
                 continue
             senders = communicator.remote.group
             for send in unmatched_sends(context):
@@ -166,6 +234,12 @@ class Causes:
         me = wait.pid
         target = send.context.members[send.destination].pid
         lines: list[tuple[int, str]] = []
+        if piece.act:
+            return self._about_peer(wait, piece, piece.act)
+        communicator = self.finder.communicator_of(send.context)
+        if communicator is not None:
+            sender = communicator.remote if communicator.inter else communicator
+            lines += [(1, line) for line in self.unstarted.receives_for(send, sender.remote, me)]
         if target == me:
             return [(1, (
                 f"rank {me} sends to itself and has posted no receive that fits: the call waits "
@@ -225,10 +299,15 @@ class Causes:
         self, wait: Wait, collective: Collective
     ) -> list[tuple[int, str]]:
         communicator = collective.communicator
-        name = describe_communicator(wait.rank, communicator)
         lines: list[tuple[int, str]] = []
         call = called(wait)
-        here = f"{call} of {name}"
+        if collective.number < 0:
+            idle = self.unstarted.collective(communicator, collective.number)
+            return [(1, line) for line in idle]
+        # Some calls make a communicator for themselves first.
+        own = communicator.origin == (wait.call, wait.site)
+        name = wait.comm if own else describe_communicator(wait.rank, communicator)
+        here = f"{call} of {name}" if name else call
         difference = self.difference(communicator)
         if difference is not None:
             return list(enumerate(difference.lines(name, self.waits)))
@@ -237,9 +316,9 @@ class Causes:
         if gone:
             lines.append((2, (
                 f"{text.ranks(gone)} {_has(gone)} finished without entering {here}"
-                f"{_counted(wait, collective, gone)}"
+                f"{'' if own else _counted(wait, collective, gone)}"
             )))  # fmt: skip
-        away = sorted(missing - self.finished)
+        away = sorted(pid for pid in missing - self.finished if not self._begins(pid, wait))
         if away:
             lines.append((6, (
                 f"{text.ranks(away)} {_has(away)} not entered {here}"
@@ -255,17 +334,26 @@ class Causes:
             self._differences[key] = find_difference(communicator, self.waits)
         return self._differences[key]
 
+    def _begins(self, pid: int, wait: Wait) -> bool:
+        """Whether a rank is at the begin of the same call, and waits for other processes there."""
+        peer = self.of.get(pid)
+        return peer is not None and (peer.call, peer.comm) == (wait.call, wait.comm)
+
     def _other_communicator(
         self, wait: Wait, collective: Collective, away: Sequence[int]
     ) -> list[tuple[int, str]]:
         """Ranks that make the same call on another communicator."""
         communicator = collective.communicator
-        lines = []
+        lines: list[tuple[int, str]] = []
+        groups: set[object] = set()
         for pid in away:
             peer = self.of.get(pid)
             if peer is None or peer.collective is None or pid < wait.pid:
                 continue
             other = peer.collective.communicator
+            if (peer.call, peer.site, id(other)) in groups:
+                continue
+            groups.add((peer.call, peer.site, id(other)))
             if other not in (communicator, communicator.remote) and wait.pid in other.group:
                 lines.append((1, (
                     f"rank {wait.pid} is in {called(wait)} of "

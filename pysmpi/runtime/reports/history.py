@@ -14,7 +14,7 @@ from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 from pysmpi.records import record
-from pysmpi.runtime.reports.waiting import Wait
+from pysmpi.runtime.reports.waiting import Wait, public
 
 _MOST = 4  # groups of ranks in a line
 
@@ -96,9 +96,12 @@ def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> Differ
 
     `waits` are those of all ranks.
     """
+    waits = list(waits)
     rounds = _rounds(communicator, waits)
     for number in sorted(rounds):
         made = sorted(rounds[number].values(), key=lambda one: one.pid)
+        for one in made:
+            one.waiting |= _continues(one, communicator, number, waits)
         labels = {one.label for one in made}
         roots = {one.root for one in made}
         alike = len(roots) == 1 or None in roots or communicator.inter
@@ -109,6 +112,24 @@ def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> Differ
         ordinal = ordinal_of(side, side.group[rank], number)
         return Difference(communicator, number, max(ordinal, 1), made, len(labels) == 1)
     return None
+
+
+def _continues(
+    one: Made, communicator: Communicator, number: int, waits: Iterable[Wait]
+) -> bool:
+    """Whether a rank waits in a later part of the same call of the program.
+
+    Lower-case calls consist of several: for the sizes of objects, for their bytes.
+    """
+    parts = 3 if one.call == "allreduce" else 2
+    return one.call.islower() and any(
+        wait.pid == one.pid
+        and wait.collective is not None
+        and wait.collective.communicator in (communicator, communicator.remote)
+        and 0 < wait.collective.number - number < parts
+        and (wait.call, wait.site) == (one.call, one.site)
+        for wait in waits
+    )
 
 
 def _members(communicator: Communicator) -> list[tuple[Communicator, int]]:
@@ -156,17 +177,6 @@ def _add(rounds: dict[int, dict[int, Made]], side: Communicator, state: Collecti
 
 
 _ROOTED = frozenset("bcast gather gatherv scatter scatterv reduce".split())
-
-
-def public(operation: str) -> str:
-    """The name of a call for an operation of MPI's own names, such as `Iscan` for `iscan`."""
-    special = {"reduction of objects": "reduce", "dist_graph": "Create_dist_graph"}
-    if operation in special:
-        return special[operation]
-    for prefix, kind in (("comm_", ""), ("file_", "File."), ("win_", "Win.")):
-        if operation.startswith(prefix):
-            return kind + operation.removeprefix(prefix).capitalize()
-    return operation.capitalize()
 
 
 def _listed(made: Sequence[Made], roots: bool) -> str:

@@ -18,12 +18,13 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
 from pysmpi.mpi.base.ranks import Fiber, Rank
-from pysmpi.mpi.calls import Role, call_of
+from pysmpi.mpi.calls import MpiCall, Role, call_of
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, local
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.groups.communicator import Communicator, PredefinedCommunicator
-from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.point_to_point.operations import PairOperation, RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import Partitioned, PartitionedSend
+from pysmpi.mpi.rma.epochs import POSTED
 from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.records import record
 from pysmpi.runtime.program_errors import error_site
@@ -52,6 +53,8 @@ class Piece:
     communicator: Communicator | None = None
     pids: frozenset[int] = frozenset()
     any: bool = False
+    operation: RequestOperation | None = None
+    act: str = ""  # what the others must do, if it is not to send or to receive
     site: CallSite | None = None  # where it was started, if that is known
     prepared: CallSite | None = None  # where it was made, if it is persistent
 
@@ -89,6 +92,7 @@ class Wait:
     own: bool = False  # whether only another thread of the rank could end it
     joins: str = ""  # the thread that the rank waits for at its end
     ended_by: BaseException | None = None  # its program, then
+    made: MpiCall | None = None
 
     @property
     def pid(self) -> int:
@@ -143,7 +147,7 @@ class WaitFinder:
             operations: list[RequestOperation] = []
             handle = None
         else:
-            wait = Wait(rank, call.name, call.site, thread=thread)
+            wait = Wait(rank, call.name, call.site, thread=thread, made=call)
             operations = [op for op in call.operations if isinstance(op, RequestOperation)]
             handle = next(
                 (one for one in call.having(Role.COMMUNICATOR).values() if isinstance(one, Comm)),
@@ -171,6 +175,10 @@ class WaitFinder:
         else:
             for request in pending:
                 operation = next((op for op in operations if op.request is request), None)
+                if isinstance(operation, PairOperation):
+                    halves = [half for half in operation.messages() if not half.done]
+                    wait.pieces += [self._piece(half, wait.call) for half in halves]
+                    continue
                 wait.pieces.append(self._piece(request, wait.call, operation))
                 subject = getattr(operation, "subject", None)
                 if handle is None and isinstance(subject, Comm):
@@ -182,8 +190,10 @@ class WaitFinder:
                 own = begun[0]
                 if own.number >= 0:
                     wait.collective = Collective(
-                        own.communicator, own.number, own.call.op, frozenset()
+                        own.communicator, own.number, own.label, frozenset()
                     )
+            elif len(pending) == 1:
+                wait.collective = self._agreement(pending[0], rank.pid)
         if handle is not None:
             wait.communicator, wait.comm = name_comm(rank, handle)
         else:
@@ -200,6 +210,16 @@ class WaitFinder:
                 if isinstance(root, int):
                     wait.arguments["root"] = root
         return wait
+
+    def _agreement(self, request: KernelRequest, pid: int) -> Collective | None:
+        """The collective call behind a request, whose messages another process executes."""
+        follower = request.payload
+        if isinstance(follower, KernelRequest):
+            follower = follower.payload
+        if not isinstance(follower, Process):
+            return None
+        communicator = self.user_of(follower.context, pid)
+        return self._collective(communicator, follower, list(follower.pending()), pid)
 
     def _collective(
         self,
@@ -241,6 +261,12 @@ class WaitFinder:
     def _kind_of(
         self, request: KernelRequest, call: str, operation: RequestOperation | None = None
     ) -> Piece:
+        if isinstance(request, Send | Receive) and (
+            request.context.number not in self.by_context
+            or self.by_context[request.context.number].p2p.number != request.context.number
+            or self.by_context[request.context.number].kind == "window"
+        ):
+            return self._internal(request)
         if isinstance(request, Send):
             name = call if call in _SENDS else "Isend" if _waits(call) else "send"
             context = request.context
@@ -273,7 +299,12 @@ class WaitFinder:
             return _lock(request, request.payload)
         own = getattr(operation, "contribution", None)
         if own is not None:
-            return Piece(f"I{own.call.op}", request=request, communicator=own.communicator)
+            name = f"I{own.call.op}"
+            if operation is not None and operation.persistent:
+                name = f"{own.call.op.capitalize()}_init"
+            return Piece(
+                name, request=request, communicator=own.communicator, operation=operation
+            )
         if isinstance(operation, Partitioned):
             sends = isinstance(operation, PartitionedSend)
             return Piece(
@@ -283,10 +314,32 @@ class WaitFinder:
                 request,
                 operation.communicator,
                 frozenset({operation.communicator.remote.group[operation.peer]}),
+                operation=operation,
             )
+        agreed = self._agreement(request, -1 if operation is None else operation.rank.pid)
+        if agreed is not None:
+            return Piece(public(agreed.operation), request=request)
         if operation is not None:
             return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
         return Piece("", request=request)
+
+
+    def _internal(self, request: Send | Receive) -> Piece:
+        """A message of MPI's own: the call of the peer that it comes from or goes to."""
+        sends = isinstance(request, Send)
+        context = request.context
+        user = self.by_context.get(context.number) or self.by_purpose.get(context.number)
+        peer = request.destination if sends else request.source
+        members = context.members if sends else (context.peer or context).members
+        pids = frozenset({members[peer].pid} if peer >= 0 else ())
+        name, arguments = "", {}
+        if user is not None and user.kind == "window":
+            name = "Post" if request.tag == POSTED else "Complete"
+            arguments = {"rank": peer}
+        elif user is not None and user.leaders is context:
+            name, arguments = "Create_intercomm", {"remote_leader": peer, "tag": request.tag}
+        act = f"call {name}" if name else "make the same call"
+        return Piece(name, arguments, None, request, user, pids, act=act)
 
 
 def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
@@ -313,6 +366,14 @@ def decode(tag: int) -> tuple[int, str]:
     return call // agreement._OPERATIONS, names.get(code, "collective call")
 
 
+def public(operation: str) -> str:
+    """The name of the call of an operation by MPI's own names: `Iscan` for `iscan`."""
+    for prefix in ("comm_", "file_", "win_"):
+        operation = operation.removeprefix(prefix)
+    special = {"reduction of objects": "reduce", "dist_graph": "Create_dist_graph"}
+    return special.get(operation, operation.capitalize())
+
+
 def name_comm(rank: Rank, handle: Any) -> tuple[Communicator | None, str]:
     """The communicator of a handle, and its name in reports."""
     impl = handle._impl
@@ -334,12 +395,14 @@ def describe_communicator(rank: Rank, communicator: Communicator) -> str:
     if communicator is rank.self_communicator:
         return "SELF"
     name = ""
-    for impl, said in LOCALS.of(rank).items():
+    for impl, own in LOCALS.of(rank).items():
         if impl is communicator:
-            name = said.name
+            name = own.name
     if name:
         return name
     kind = "intercomm" if communicator.inter else communicator.kind
+    if communicator.inter:  # the same name for both sides
+        communicator = min(communicator, communicator.remote, key=lambda side: side.p2p.number)
     said = f"{kind} of ranks {text.ranges(communicator.group)}"
     if communicator.inter:
         said = f"{said} and {text.ranges(communicator.remote.group)}"
