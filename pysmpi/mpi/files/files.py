@@ -484,7 +484,9 @@ def _opened(
         if any(value[1] != amode for value in values.values()):
             raise FileError(c.ERR_NOT_SAME, "the processes differ in amode")
         storage = Storage(path, amode, permissions)
-        file = OpenFile(new_communicator(universe, members), storage, amode)
+        communicator = new_communicator(universe, members)
+        communicator.kind = "file"
+        file = OpenFile(communicator, storage, amode)
         if amode & c.MODE_APPEND:
             file.pointer = storage.size()
     except FileError as error:

@@ -14,7 +14,6 @@ from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
@@ -190,7 +189,7 @@ class BufferedSends:
             reserve(rank, self, send)
             return send
 
-        template = Template(communicator, dest, tag, called())
+        template = Template(rank, communicator, True, dest, tag)
         request = Prequest._of(PersistentSend(rank, self, make, template))
         request.ob_buf = message
         return request

@@ -9,7 +9,6 @@ from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.base.running import called
 from pysmpi.mpi.buffers.payload import snapshot
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.calls import mpi
@@ -281,7 +280,7 @@ class PointToPoint:
             send.immediate = True
             return send
 
-        template = Template(communicator, dest, tag, called())
+        template = Template(rank, communicator, True, dest, tag)
         request = Prequest._of(PersistentSend(rank, self, make, template))
         request.ob_buf = message
         return request
@@ -314,7 +313,7 @@ class PointToPoint:
         def make() -> Any:
             return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
 
-        template = Template(communicator, source, tag, called())
+        template = Template(rank, communicator, False, source, tag)
         request = Prequest._of(PersistentReceive(rank, self, make, template))
         request.ob_buf = message
         return request

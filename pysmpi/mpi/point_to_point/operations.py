@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+from weakref import ref
 
-from pysmpi.frames import CallSite
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
@@ -19,6 +19,8 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.running import called
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.envelopes import interruption, withdrawn
@@ -189,13 +191,37 @@ class ReceiveOperation(RequestOperation):
             receive.complete(self.rank.engine.now)
 
 
-class Template(NamedTuple):
-    """The message of a persistent operation, and the name and the line of the call that made it."""
+class Template:
+    """The message of a persistent operation, and the name and the line of the call that made it.
 
-    communicator: Communicator
-    peer: int
-    tag: int
-    origin: tuple[str, CallSite | None]
+    Reports of deadlocks find in it an operation that was never started, or not started again.
+    """
+
+    __slots__ = ("rank", "sends", "peer", "tag", "origin", "started", "operation")
+
+    def __init__(
+        self, rank: Rank, communicator: Communicator, sends: bool, peer: int, tag: int
+    ) -> None:
+        self.rank = rank
+        self.sends = sends
+        self.peer = peer
+        self.tag = tag
+        self.origin = called()
+        self.started = False
+        self.operation: Callable[[], RequestOperation | None] = lambda: None
+        TEMPLATES.of(communicator)[rank.pid, sends, peer, tag] = self
+
+    @property
+    def idle(self) -> bool:
+        """Whether the operation is not active: one that was freed has no message under way."""
+        operation = self.operation()
+        return operation is None or operation.done()
+
+
+# The latest template of each rank for sends or receives, a peer and a tag.
+TEMPLATES: StateSlot[Communicator, dict[tuple[int, bool, int, int], Template]] = StateSlot(
+    Communicator, dict
+)
 
 
 class PersistentSend(SendOperation):
@@ -209,6 +235,11 @@ class PersistentSend(SendOperation):
     ) -> None:
         super().__init__(rank, subject, make)
         self.template = template
+        template.operation = ref(self)
+
+    def start(self) -> None:
+        self.template.started = True
+        SendOperation.start(self)
 
 
 class PersistentReceive(ReceiveOperation):
@@ -222,6 +253,11 @@ class PersistentReceive(ReceiveOperation):
     ) -> None:
         super().__init__(rank, subject, make)
         self.template = template
+        template.operation = ref(self)
+
+    def start(self) -> None:
+        self.template.started = True
+        ReceiveOperation.start(self)
 
 
 class PairOperation(RequestOperation):

@@ -13,13 +13,26 @@ from pysmpi import text
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
+from pysmpi.mpi.buffers.memory import IN_PLACE
+from pysmpi.mpi.collective.background import PersistentCollective
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.buffered import ATTACHED
 from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
-from pysmpi.runtime.reports.history import Difference, called, find_difference, ordinal_of
-from pysmpi.runtime.reports.unstarted import Unstarted, partitions
+from pysmpi.runtime.reports.history import (
+    FirstDifference,
+    called,
+    find_difference,
+    ordinal_of,
+    sizes_of,
+)
+from pysmpi.runtime.reports.unstarted import (
+    idle_collective,
+    partitions,
+    receives_for,
+    sends_for,
+)
 from pysmpi.runtime.reports.waiting import (
     Collective,
     Piece,
@@ -48,8 +61,7 @@ class Causes:
             self.of.setdefault(wait.pid, wait)
             self.every.setdefault(wait.pid, []).append(wait)
         self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
-        self.unstarted = Unstarted()
-        self._differences: dict[int, Difference | None] = {}
+        self._differences: dict[int, FirstDifference | None] = {}
 
     # Lines of explanation.
 
@@ -82,6 +94,8 @@ class Causes:
                 lines += self._explain_send(wait, piece, request)
             elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
+            elif isinstance(piece.operation, PersistentCollective):
+                lines += [(1, line) for line in idle_collective(piece.operation)]
             elif isinstance(piece.operation, Partitioned):
                 lines += [(1, line) for line in partitions(piece.operation)]
                 lines += self._about_peer(
@@ -154,8 +168,7 @@ class Causes:
             return lines + self._about_peer(wait, piece, piece.act)
         communicator = self.finder.communicator_of(receive.context)
         if communicator is not None:
-            idle = self.unstarted.sends_for(receive, communicator, me)
-            lines += [(1, line) for line in idle]
+            lines += [(1, line) for line in sends_for(receive, communicator, me)]
         sources = self.finder.sources(receive.context)
         for send in unmatched_sends(receive.context):
             if receive.source not in (ANY, send.source):
@@ -238,8 +251,7 @@ class Causes:
             return self._about_peer(wait, piece, piece.act)
         communicator = self.finder.communicator_of(send.context)
         if communicator is not None:
-            sender = communicator.remote if communicator.inter else communicator
-            lines += [(1, line) for line in self.unstarted.receives_for(send, sender.remote, me)]
+            lines += [(1, line) for line in receives_for(send, communicator, me)]
         if target == me:
             return [(1, (
                 f"rank {me} sends to itself and has posted no receive that fits: the call waits "
@@ -301,9 +313,6 @@ class Causes:
         communicator = collective.communicator
         lines: list[tuple[int, str]] = []
         call = called(wait)
-        if collective.number < 0:
-            idle = self.unstarted.collective(communicator, collective.number)
-            return [(1, line) for line in idle]
         # Some calls make a communicator for themselves first.
         own = communicator.origin == (wait.call, wait.site)
         name = wait.comm if own else describe_communicator(wait.rank, communicator)
@@ -325,9 +334,31 @@ class Causes:
                 + (f": {_is(away)} in {_calls(self.of, away)}" if self.of.get(away[0]) else "")
             )))  # fmt: skip
         lines += self._other_communicator(wait, collective, away)
+        if not gone and not away:
+            lines += self._counts(wait, collective)
         return lines
 
-    def difference(self, communicator: Communicator) -> Difference | None:
+    def _counts(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
+        """All ranks have entered a call, and their sizes differ."""
+        communicator = collective.communicator
+        sizes = sizes_of(communicator, collective.number, collective.operation)
+        if len(sizes) < 2:
+            return []
+        call, number = called(wait), ordinal_of(communicator, wait.pid, collective.number)
+        said = ", ".join(
+            f"{text.count(nbytes, 'byte')} in {text.ranks(pids)}" for nbytes, pids in sizes.items()
+        )
+        name = describe_communicator(wait.rank, communicator)
+        line = f"sizes differ in {call}, call number {number} of {name}: {said}"
+        rooted = "root" in wait.arguments
+        if rooted and 0 in sizes and any(
+            peer.made is not None and any(value is IN_PLACE for value in peer.made.values)
+            for peer in self.waits if peer.call == wait.call
+        ):  # fmt: skip
+            line += "; MPI.IN_PLACE is for the root, the other ranks must give their buffers"
+        return [(1, line)]
+
+    def difference(self, communicator: Communicator) -> FirstDifference | None:
         """The first collective call of a communicator in which its ranks differ."""
         key = min(communicator.p2p.number, communicator.remote.p2p.number)
         if key not in self._differences:

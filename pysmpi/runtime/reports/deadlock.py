@@ -17,8 +17,10 @@ from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.records import record
 from pysmpi.runtime.reports.causes import Causes
+from pysmpi.runtime.reports.unstarted import partitions
 from pysmpi.runtime.reports.waiting import Piece, Wait, WaitFinder
 
 if TYPE_CHECKING:
@@ -187,6 +189,10 @@ def find_deadlock(simulation: Simulation) -> DeadlockReport:
             group.odd = False
             groups.insert(0, group)
         most = simulation.watch.most
+        for wait in tests:
+            for operation in () if wait.made is None else wait.made.operations:
+                if isinstance(operation, Partitioned):
+                    reasons = list(dict.fromkeys([*partitions(operation), *reasons]))
         reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
         outlook = "tests for ever."
     kind = LivelockReport if tests else DeadlockReport

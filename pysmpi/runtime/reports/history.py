@@ -32,7 +32,7 @@ class Made:
 
 
 @record
-class Difference:
+class FirstDifference:
     """The first collective call of a communicator in which its ranks differ.
 
     `ordinal` counts the calls that the program has made, from 1. `roots` is set if only the roots
@@ -87,11 +87,15 @@ def ordinal_of(communicator: Communicator, pid: int, number: int) -> int:
     for side in (communicator, communicator.remote):
         if pid in side.group:
             rank = side.rank_of(pid)
-            return number + 1 - (side.begun(rank) - side.made_by(rank))
+            begun = side.begun(rank)
+            continued = begun - side.made_by(rank)
+            if side.kind == "file":  # an access takes both of its numbers at once
+                continued -= begun - 1 - number
+            return number + 1 - continued
     return number + 1
 
 
-def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> Difference | None:
+def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> FirstDifference | None:
     """The first collective call of a communicator in which its ranks differ, None if there is none.
 
     `waits` are those of all ranks.
@@ -110,7 +114,7 @@ def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> Differ
         slowest = min(_members(communicator), key=lambda member: member[0].begun(member[1]))
         side, rank = slowest
         ordinal = ordinal_of(side, side.group[rank], number)
-        return Difference(communicator, number, max(ordinal, 1), made, len(labels) == 1)
+        return FirstDifference(communicator, number, max(ordinal, 1), made, len(labels) == 1)
     return None
 
 
@@ -157,6 +161,25 @@ def _rounds(communicator: Communicator, waits: Iterable[Wait]) -> dict[int, dict
                 wait.pid, collective.operation, called(wait), wait.site, True, root
             )
     return rounds
+
+
+def sizes_of(communicator: Communicator, number: int, operation: str) -> dict[int, list[int]]:
+    """The sizes (bytes) that ranks give in a call whose sizes must be equal, with the ranks."""
+    found: dict[int, list[int]] = {}
+    state = communicator.collective_states.get((number, operation))
+    if state is None or communicator.inter or operation.removeprefix("i") not in _EVEN:
+        return found
+    for rank, value in state.values.items():
+        if isinstance(value, Contribution):
+            found.setdefault(value.call.nbytes, []).append(communicator.group[rank])
+    return {nbytes: sorted(pids) for nbytes, pids in sorted(found.items())}
+
+
+# Operations in which all ranks give the same size.
+_EVEN = frozenset(
+    "bcast gather scatter reduce allreduce allgather alltoall scan exscan "
+    "reduce_scatter_block".split()
+)
 
 
 def _add(rounds: dict[int, dict[int, Made]], side: Communicator, state: CollectiveState) -> None:

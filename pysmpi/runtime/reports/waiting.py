@@ -176,8 +176,9 @@ class WaitFinder:
             for request in pending:
                 operation = next((op for op in operations if op.request is request), None)
                 if isinstance(operation, PairOperation):
-                    halves = [half for half in operation.messages() if not half.done]
-                    wait.pieces += [self._piece(half, wait.call) for half in halves]
+                    for half in (operation.send, operation.receive):
+                        if half is not None and not half.done:
+                            wait.pieces.append(self._piece(half, wait.call))
                     continue
                 wait.pieces.append(self._piece(request, wait.call, operation))
                 subject = getattr(operation, "subject", None)
