@@ -35,7 +35,7 @@ from pysmpi.mpi.datatypes.datatypes import (
 
 __all__ = ["EMPTY", "Blocks", "MessageRegion", "check_same", "copy_message", "datatype_argument",
            "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
-           "reduction", "send", "vector", "vector_w"]
+           "reduction", "send", "unread", "vector", "vector_w"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -81,6 +81,14 @@ def reduction(spec: object, writable: bool, rank: int = 0) -> MessageRegion:
     if rank == c.PROC_NULL:
         return EMPTY
     return contiguous(spec, writable) or _parse(spec, writable)
+
+
+def unread(spec: object, writable: bool, rank: int = 0) -> MessageRegion:
+    """The count and datatype of a buffer that MPI does not access; the datatype may be null."""
+    if rank == c.PROC_NULL:
+        return EMPTY
+    parsed = _simple(spec, writable, 1)
+    return MessageRegion(parsed.datatype, parsed.count, 0, EMPTY.data)
 
 
 def matching(send: object, receive: object) -> tuple[MessageRegion, MessageRegion]:

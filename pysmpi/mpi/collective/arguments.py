@@ -25,6 +25,7 @@ from pysmpi.mpi.buffers.spellings import (
     is_integral,
     matching,
     reduction,
+    unread,
     vector,
     vector_w,
 )
@@ -238,13 +239,14 @@ class WindowTarget:
 
 
 def one_sided(
-    origin: object, writable: bool, rank: int, target: object
+    origin: object, writable: bool, rank: int, target: object, ignored: bool = False
 ) -> tuple[MessageRegion, WindowTarget]:
     """The origin and target of Put, Get and the accumulating calls.
 
-    A target of None or of a displacement alone has the count and the datatype of the origin.
+    A target of None or of a displacement alone has the count and the datatype of the origin. The
+    data of an origin that is `ignored` is not accessed.
     """
-    message = reduction(origin, writable, rank)
+    message = (unread if ignored else reduction)(origin, writable, rank)
     count, datatype = message.count, message.datatype
     if rank == PROC_NULL and isinstance(origin, (list, tuple)) and origin \
             and isinstance(origin[-1], (Datatype, str)):

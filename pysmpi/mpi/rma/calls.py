@@ -15,7 +15,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.buffers.spellings import MessageRegion, reduction
+from pysmpi.mpi.buffers.spellings import MessageRegion, reduction, unread
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments import WindowTarget, one_sided, single
 from pysmpi.mpi.datatypes.records import Type
@@ -66,6 +66,11 @@ class AccessOperation(RequestOperation):
         self.access.keep()
         super().fill(status)
         return SUCCESS
+
+
+def is_no_op(op: object) -> bool:
+    """Whether an operation fetches only: its origin is ignored (MPI 4.1, section 12.3.4)."""
+    return isinstance(op, Op) and op._impl is NO_OP
 
 
 class OneSided:
@@ -138,7 +143,7 @@ class OneSided:
         self, origin: object, result: object, target_rank: int, target: object, op: Op
     ) -> RemoteAccess | None:
         rank = cint(target_rank)
-        data, where = one_sided(origin, True, rank, target)
+        data, where = one_sided(origin, True, rank, target, is_no_op(op))
         into = reduction(result, True, rank)
         side = self._live()
         operator = self._operator(op)
@@ -260,7 +265,7 @@ class OneSided:
     ) -> None:
         """Perform one-sided read-modify-write."""
         rank, displacement = cint(target_rank), whole(target_disp)
-        data = reduction(origin, False, rank)
+        data = (unread if is_no_op(op) else reduction)(origin, False, rank)
         into = reduction(result, True, rank)
         single({"origin": data, "result": into}, rank)
         side = self._live()
