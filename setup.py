@@ -9,7 +9,10 @@ dictionaries, and the stacks for the Python frames of ranks.
 
 import os
 import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from glob import glob
+from multiprocessing import get_context
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -73,32 +76,75 @@ FLAGS = [
 ]
 
 
+# Each of these is a library of its own.
+IN_C = [
+    "pysmpi/mpi/base/memcopy",
+    "pysmpi/runtime/folding/hooks",
+    "pysmpi/runtime/process/dict_versions",
+    "pysmpi/runtime/process/frame_stacks",
+]
+
+
 class OptionalBuild(build_ext):
     """Builds the extensions if it can, and says so if it cannot."""
 
     def run(self):
         try:
+            # A build runs this file several times, mostly only for the metadata.
+            self.distribution.ext_modules = [*in_c(), *translated()]
+            self.finalized = False
+            self.ensure_finalized()
             super().run()
         except Exception as error:  # any compiler trouble leaves a working pure-Python package
             self.extensions = []
             print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
 
+    def build_extensions(self):
+        compile_in_turn = self.compiler.compile
 
-def extensions():
-    if os.environ.get("PYSMPI_PURE") == "1":
-        return []
-    in_c = [
-        Extension("pysmpi.runtime.folding.hooks", ["pysmpi/runtime/folding/hooks.c"]),
-        Extension("pysmpi.mpi.base.memcopy", ["pysmpi/mpi/base/memcopy.c"]),
-        *(
-            Extension(f"pysmpi.runtime.process.{name}", [f"pysmpi/runtime/process/{name}.c"])
-            for name in ("dict_versions", "frame_stacks")
-        ),
-    ]
+        def compile_at_once(sources, **options):
+            compile_one = partial(_compile_one, compile_in_turn, options)
+            return [name for names in pool.map(compile_one, sources) for name in names]
+
+        self.compiler.compile = compile_at_once
+        with ThreadPoolExecutor(_cores()) as pool:
+            super().build_extensions()
+
+
+def _compile_one(compile_in_turn, options, source):
+    return compile_in_turn([source], **options)
+
+
+def _cores():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_c():
+    return [Extension(path.replace("/", "."), [path + ".c"]) for path in IN_C]
+
+
+def translated():
+    """Return the extensions of the rooms that mypyc translates to C."""
     try:
-        from mypyc.build import mypycify
+        import mypyc.build  # noqa: F401
     except ImportError:
-        return in_c
+        return []
+    if os.name != "posix":
+        return _translate()
+    # Python takes as long to free the data of mypyc at its end as mypyc works. A child of a fork
+    # ends without it.
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+        compiled = child.submit(_translate).result()
+    for extension in compiled:
+        extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
+    return compiled
+
+
+def _translate():
+    from mypyc.build import mypycify
+
     sources = sorted(path for room in ROOMS for path in glob(room) if "__init__" not in path)
     # What they import is checked elsewhere: a build needs no stubs of other packages.
     options = [
@@ -106,12 +152,15 @@ def extensions():
         "--ignore-missing-imports",
         "--no-warn-unused-ignores",
     ]
-    compiled = mypycify([*options, *sources], opt_level="3", debug_level="0", group_name="pysmpi")
-    if os.name == "posix":
-        for extension in compiled:
-            # The list is one object for all of them.
-            extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
-    return [*compiled, *in_c]
+    # Several files, so that the compiler uses all cores.
+    return mypycify(
+        [*options, *sources],
+        opt_level="3",
+        debug_level="0",
+        multi_file=True,
+        group_name="pysmpi",
+    )
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": OptionalBuild})
+pure = os.environ.get("PYSMPI_PURE") == "1"
+setup(ext_modules=[] if pure else in_c(), cmdclass={"build_ext": OptionalBuild})

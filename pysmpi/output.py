@@ -15,6 +15,23 @@ from pysmpi.errors import UsageError
 _FULL = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO}
 
 
+def _refused(option: str, name: str, error: OSError) -> UsageError:
+    reason = (error.strerror or str(error)).lower()
+    return UsageError(f"{option} {name}: cannot be written: {reason}")
+
+
+@contextlib.contextmanager
+def writing_to(option: str, name: str | os.PathLike[str]) -> Iterator[None]:
+    """The context in which a file is opened and written; an OSError is a UsageError that names it.
+
+    For files that are not renamed at the end.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _refused(option, os.fspath(name), error) from None
+
+
 class OutputFile:
     """A file that is written under a temporary name and renamed at the end.
 
@@ -48,10 +65,11 @@ class OutputFile:
             os.close(handle)
         except OSError as error:
             raise self._refused(error) from None
+        except ValueError:
+            raise UsageError(f"{option} {name!r}: expected the name of a file") from None
 
     def _refused(self, error: OSError) -> UsageError:
-        reason = (error.strerror or str(error)).lower()
-        return UsageError(f"{self.option} {self.name}: cannot be written: {reason}")
+        return _refused(self.option, self.name, error)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -59,7 +77,7 @@ class OutputFile:
         try:
             yield
         except OSError as error:
-            if error.errno not in _FULL or error.filename is not None:
+            if error.errno not in _FULL or error.filename not in (None, self.path):
                 raise
             raise self._refused(error) from None
 

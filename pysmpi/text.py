@@ -76,6 +76,33 @@ def ranks(numbers: Iterable[int]) -> str:
     return ("rank " if len(every) == 1 else "ranks ") + named
 
 
+_REAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+
+
+def whole(word: str, digits: int = 18) -> int | None:
+    """The number that a text of digits (0 to 9) is; None for other texts and for more `digits`."""
+    if not (word.isascii() and word.isdigit()) or len(word.lstrip("0")) > digits:
+        return None
+    return int(word)
+
+
+def integer(word: str, digits: int = 40) -> int | None:
+    """The same with a sign in front of it."""
+    sign = word[:1] if word[:1] in ("-", "+") else ""
+    found = whole(word[len(sign) :], digits)
+    return -found if found is not None and sign == "-" else found
+
+
+def real(word: str) -> float | None:
+    """The number that a text is, such as `0.5` or `1e-3`; None for other texts and for one that is
+    too large.
+    """
+    if not _REAL.fullmatch(word):
+        return None
+    found = float(word)
+    return found if -float("inf") < found < float("inf") else None
+
+
 _LONG_NUMBER = re.compile(r"\d{60,}")
 _LONG_WORD = re.compile(r"\S{5000,}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 
@@ -52,9 +51,10 @@ def command(
     )
     for given in ranks:
         key, factor = _pair("--rank", given, "3=2.0")
-        if not key.isdigit() or int(key) >= record.ranks:
+        rank = text.whole(key)
+        if rank is None or rank >= record.ranks:
             raise UsageError(f"--rank {given}: expected a rank from 0 to {record.ranks - 1}")
-        scales.ranks[int(key)] = factor
+        scales.ranks[rank] = factor
     for given in links:
         key, factor = _pair("--link", given, "NAME=2.0")
         if key not in names:
@@ -89,11 +89,8 @@ def command(
 def _factor(option: str, value: str | None) -> float:
     if value is None:
         return 1.0
-    try:
-        factor = float(value)
-    except ValueError:
-        factor = math.nan
-    if not (math.isfinite(factor) and factor >= 0.0):
+    factor = text.real(value)
+    if factor is None or factor < 0.0 or factor > 1e100:
         raise UsageError(f"{option}: expected a factor such as 0.9, got {value!r}")
     return factor
 

@@ -13,7 +13,7 @@ from itertools import chain
 from pysmpi.errors import UsageError
 from pysmpi.records import record
 from pysmpi.runtime.loading.command_lines import is_python, split_program
-from pysmpi.text import closest
+from pysmpi.text import closest, whole
 
 # Options of launchers that control real processes, with their number of arguments.
 IGNORED = {
@@ -132,9 +132,9 @@ def split_later(args: Sequence[str]) -> tuple[int, CommandLine]:
                 "the job before the first program"
             )
         word = value if equals else rest[1] if len(rest) > 1 else ""
-        if not word.isdecimal() or int(word) < 1:
+        count = whole(word) or 0
+        if not count:
             raise UsageError(f"{name}: expected at least 1 rank after ':', got {word or 'nothing'}")
-        count = int(word)
         rest = rest[1 if equals else 2 :]
     if line.environment:
         raise UsageError(f"-genv {next(iter(line.environment))}: expected before the first ':'")

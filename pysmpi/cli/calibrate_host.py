@@ -18,13 +18,17 @@ def command(as_json: bool) -> None:
     """
     from pysmpi.runtime.virtual_time.host_speed import cache_file, renew
 
-    found = renew()
+    failed: list[str | None] = []
+    found = renew(kept=failed.append)
+    reason = failed[0]
     if as_json:
-        click.echo(json.dumps({**asdict(found), "kept_in": str(cache_file())}, indent=2))
+        kept = None if reason else str(cache_file())
+        click.echo(json.dumps({**asdict(found), "kept_in": kept}, indent=2))
         return
     click.echo(
         f"{found.speed / 1e9:.4g} Gflop/s a core (median of {found.blocks} blocks "
         f"{found.usual / 1e9:.4g}, slowest {found.slowest / 1e9:.4g})"
     )
-    click.echo(f"kept in {cache_file()}; as --host-speed or a platform's speed: "
+    place = f"cannot be kept in {cache_file()}: {reason}" if reason else f"kept in {cache_file()}"
+    click.echo(f"{place}; as --host-speed or a platform's speed: "
                f"{found.speed / 1e9:.4g}Gf")  # fmt: skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.output import writing_to
 
 if TYPE_CHECKING:
     from pysmpi.calibrate.check import Comparison
@@ -66,12 +67,14 @@ def command(
         raise UsageError("calibrate memory: expected two cores that can exchange lines, got one")
     text, measured, comparison = _calibrate(topology, name, largest, mpi or check, check)
     if output is not None:
-        Path(output).write_text(text, encoding="utf-8")
+        with writing_to("--output", output):
+            Path(output).write_text(text, encoding="utf-8")
         click.echo(f"wrote {output}", err=True)
     elif not check:
         click.echo(text, nl=False)
     if plot is not None:
-        curves.draw(measured, Path(plot))
+        with writing_to("--plot", plot):
+            curves.draw(measured, Path(plot))
         click.echo(f"wrote {plot}", err=True)
     if comparison is not None:
         _report(comparison, as_json)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.output import writing_to
 
 if TYPE_CHECKING:
     from pysmpi.calibrate.network import NetworkMeasurement
@@ -30,13 +32,13 @@ NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
               help="Name of the machine in the file.")
 @click.option("--max-size", metavar="SIZE", default="4MiB", show_default=True,
               help="Largest message.")
-@click.option("--sizes", metavar="N", type=click.IntRange(10, 2000), default=80,
+@click.option("--sizes", metavar="N", type=WholeNumber(10, 2000), default=80,
               show_default=True, help="Number of random sizes.")
-@click.option("--repeats", metavar="N", type=click.IntRange(1, 1000), default=9,
+@click.option("--repeats", metavar="N", type=WholeNumber(1, 1000), default=9,
               show_default=True, help="Number of measurements of each size.")
-@click.option("--seed", metavar="K", type=int, default=1, show_default=True,
+@click.option("--seed", metavar="K", type=WholeNumber(), default=1, show_default=True,
               help="Seed of the sizes and of their order.")
-@click.option("--time-limit", metavar="SECONDS", type=click.FloatRange(min=0), default=300.0,
+@click.option("--time-limit", metavar="SECONDS", type=Seconds(), default=300.0,
               show_default=True, help="After this time, measure nothing again.")
 @click.option("--json", "as_json", is_flag=True, help="Print the fit and its error as JSON.")
 def command(
@@ -149,7 +151,8 @@ def _report(
     (one, _), (other, _) = hosts
     where = f"{one} and {other}" if one != other else f"two processes of {one}"
     raw = target.with_suffix(".csv")
-    write_raw(raw, found, held)
+    with writing_to("--output", raw):
+        write_raw(raw, found, held)
     count = sum(map(len, found.samples.values()))
     sources = [
         f"pysmpi calibrate network between {where}: {count:,} times, in {raw.name}",
@@ -158,7 +161,8 @@ def _report(
 
     def write() -> None:
         text = platform_text(result, name, f"The costs of messages between {where}.", sources)
-        target.write_text(text, encoding="utf-8")
+        with writing_to("--output", target):
+            target.write_text(text, encoding="utf-8")
 
     write()
     result.errors = check(target, found, held)
@@ -181,7 +185,9 @@ def _report(
             err=True,
         )
     if _matplotlib():
-        draw(target.with_suffix(".png"), found, result, target)
+        picture = target.with_suffix(".png")
+        with writing_to("--output", picture):
+            draw(picture, found, result, target)
     _print(target, result, len(held), as_json)
 
 

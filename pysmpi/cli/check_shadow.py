@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.errors import UsageError
+from pysmpi.text import real
 
 if TYPE_CHECKING:
     from pysmpi.runtime.loading.loader import RankProgram
@@ -24,13 +25,10 @@ _FULL: dict[str, Any] = {"once": (), "fold": ("none",), "data": "all"}
 
 def tolerance(text: str) -> float:
     """Read a relative difference, `5%` or `0.05`."""
-    try:
-        value = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < float("inf"):
+    value = real(text.removesuffix("%"))
+    if value is None or value < 0.0:
         raise UsageError(f"--check-tolerance {text}: expected a relative difference, such as 5%")
-    return value
+    return value / (100.0 if text.endswith("%") else 1.0)
 
 
 def check(

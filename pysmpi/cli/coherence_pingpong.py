@@ -6,7 +6,9 @@ import json
 
 import click
 
+from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.text import whole
 
 NS = 1e-9
 STATES = ("modified", "exclusive", "shared", "invalid")
@@ -22,7 +24,7 @@ STATES = ("modified", "exclusive", "shared", "invalid")
 )
 @click.option(
     "--cores",
-    type=int,
+    type=WholeNumber(0, 1_000_000),
     metavar="N",
     default=0,
     help="The farthest two of the first N cores (default: of all).",
@@ -40,10 +42,7 @@ def command(machine: str, cores: int, lines: str, as_json: bool) -> None:
     from pysmpi.memory.lines.machine import costs_of
     from pysmpi.memory.lines.pingpong import multi_line, single_line
 
-    try:
-        counts = [int(text) for text in lines.split(",")]
-    except ValueError:
-        counts = [0]
+    counts = [whole(text, 6) or 0 for text in lines.split(",")]
     if min(counts) < 1:
         raise UsageError(f"--lines: expected whole numbers above 0, got {lines!r}")
     if cores and cores < 2:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi.cli.columns import print_notes, print_rows
+from pysmpi.cli.numbers import WholeNumber
 
 if TYPE_CHECKING:
     from pysmpi.memory.coherence import Protocol
@@ -41,7 +42,7 @@ def protocols(name: str | None, as_json: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[NAME|FILE]...")
 @click.option(
     "--caches",
-    type=click.IntRange(1),
+    type=WholeNumber(1, 1000),
     default=3,
     show_default=True,
     help="Number of caches in the explored system.",

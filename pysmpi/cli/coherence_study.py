@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from pysmpi.cli.columns import print_notes, print_rows
+from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
-from pysmpi.text import seconds, size
+from pysmpi.output import OutputFile
+from pysmpi.text import seconds, size, whole
 
 if TYPE_CHECKING:
     from pysmpi.memory.primitives.placement import Latencies, Position
@@ -65,7 +66,7 @@ def programs() -> None:
     "--distance",
     "distances",
     multiple=True,
-    type=click.IntRange(0),
+    type=WholeNumber(0, 1 << 53),
     help="Distance between the processes: 0 same node, 1 same module, "
     "2 another module; repeatable (default: 0).",
 )
@@ -99,7 +100,7 @@ def programs() -> None:
 @click.option(
     "--simulate",
     "turns",
-    type=click.IntRange(0),
+    type=WholeNumber(0, 1 << 53),
     default=0,
     metavar="TURNS",
     help="Also simulate this number of turns of process 0, and compare.",
@@ -111,7 +112,9 @@ def programs() -> None:
     show_default=True,
     help="Distribution of latencies in the simulation.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the simulation.")
+@click.option(
+    "--seed", type=WholeNumber(), default=0, show_default=True, help="Seed of the simulation.",
+)  # fmt: skip
 @click.option("--no-chain", is_flag=True, help="Do not solve the Markov chain.")
 @click.option(
     "--set",
@@ -140,7 +143,7 @@ def programs() -> None:
 )
 @click.option(
     "--limit",
-    type=click.IntRange(1),
+    type=WholeNumber(1, 1 << 53),
     default=1_000_000,
     show_default=True,
     help="Stop with an error above this number of states.",
@@ -217,16 +220,10 @@ def _written(export: str | None) -> Iterator[TextIO | None]:
     if export is None:
         yield None
         return
-    try:
-        stream = open(export, "w", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--export {export}: {error.strerror}") from None
-    try:
-        with stream:
+    with OutputFile("--export", export) as file:
+        with file.writing(), open(file.path, "w", encoding="utf-8") as stream:
             yield stream
-    except BaseException:
-        Path(export).unlink()
-        raise
+        file.keep()
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -238,9 +235,10 @@ def _setting(text: str) -> tuple[str, str]:
 
 def _home(text: str) -> tuple[str, int]:
     name, equals, process = text.rpartition("=")
-    if not equals or not process.isdecimal():
+    number = whole(process)
+    if not equals or number is None:
         raise UsageError(f'--home: expected VARIABLE=PROCESS, got "{text}"')
-    return name, int(process)
+    return name, number
 
 
 def _places(

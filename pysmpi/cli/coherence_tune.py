@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.numbers import RANKS
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ NS = 1e-9
 @click.command("tune")
 @click.option("--machine", metavar="FILE|NAME", default="xeon-phi-5110p", show_default=True,
               help="A platform; its first described computer is used.")
-@click.option("--threads", type=int, metavar="N", help="Ranks of the node (default: its cores).")
+@click.option("--threads", type=RANKS, metavar="N", help="Ranks of the node (default: its cores).")
 @click.option("--bytes", "nbytes", metavar="SIZE", default="8KiB", show_default=True,
               help="Size of the large broadcast.")
 @click.option("--contention", metavar="TIME", help="Slope of contention, e.g. 54ns, instead of "

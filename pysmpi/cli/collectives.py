@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.columns import print_glossary
+from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.text import whole
 
 if TYPE_CHECKING:
     from pysmpi.collectives.call import Call
@@ -38,9 +40,9 @@ def command() -> None:
 @command.command("list")
 @click.argument("operation", required=False)
 @click.option("--selector", metavar="NAME|FILE", help="Show the choices of this selector.")
-@click.option("-n", "-np", "nprocs", type=int, default=16, show_default=True, help="Ranks.")
+@click.option("-n", "-np", "nprocs", type=RANKS, default=16, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
-@click.option("--per-node", type=int, default=1, show_default=True, help="Ranks on a node.")
+@click.option("--per-node", type=RANKS, default=1, show_default=True, help="Ranks on a node.")
 @click.option("--platform", metavar="FILE|NAME",
               help="Machine on which the selector automatic tries algorithms.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
@@ -168,7 +170,8 @@ def _choices(
 def _size(text: str) -> int:
     from pysmpi.platform.units import parse_size
 
-    return int(text) if text.isascii() and text.isdigit() else int(parse_size(text))
+    found = whole(text)
+    return int(parse_size(text)) if found is None else found
 
 
 def example(
@@ -223,7 +226,7 @@ def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
 
 @command.command("tune")
 @click.option("--platform", metavar="FILE|NAME", help="The machine (default: cluster).")
-@click.option("-n", "-np", "--np", "nprocs", type=int, required=True, metavar="N", help="Ranks.")
+@click.option("-n", "-np", "--np", "nprocs", type=RANKS, required=True, metavar="N", help="Ranks.")
 @click.option("--hostfile", metavar="FILE", help="Hosts of the machine to use.")
 @click.option("--model", metavar="NAME", help="Network model; see pysmpi models.")
 @click.option("--cfg", multiple=True, metavar="KEY:VALUE", help="A SimGrid option; repeatable.")
@@ -326,11 +329,11 @@ def _ratio(theirs: float, best: float) -> str:
 @command.command("draw")
 @click.argument("operation")
 @click.argument("algorithm")
-@click.option("-n", "-np", "nprocs", type=int, default=8, show_default=True, help="Ranks.")
+@click.option("-n", "-np", "nprocs", type=RANKS, default=8, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", default="1KiB", show_default=True,
               help="Bytes of a vector or block.")
-@click.option("--root", type=int, default=0, show_default=True, help="The root.")
-@click.option("--per-node", type=int, default=1, show_default=True, help="Ranks on a node.")
+@click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="The root.")
+@click.option("--per-node", type=RANKS, default=1, show_default=True, help="Ranks on a node.")
 @click.option("-o", "--output", metavar="FILE.svg|png|txt", help="Write a picture.")
 def draw_command(
     operation: str, algorithm: str, nprocs: int, nbytes: str, root: int, per_node: int,

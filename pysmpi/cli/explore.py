@@ -16,6 +16,7 @@ import click
 
 from pysmpi import text
 from pysmpi.cli.arguments import pairs
+from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
 from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
@@ -39,14 +40,14 @@ _OWN = (
 
 @click.command("explore", cls=RunCommand)
 @click.option(
-    "--runs", type=click.IntRange(1), metavar="N",
+    "--runs", type=WholeNumber(1, 1 << 53), metavar="N",
     help="Largest number of executions (default: no limit; 100 with a strategy).",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(0.0), metavar="S", help="Largest wall time of the search.",
+    "--seconds", type=Seconds(), metavar="S", help="Largest wall time of the search.",
 )
 @click.option(
-    "--jobs", "-j", type=click.IntRange(1), metavar="N",
+    "--jobs", "-j", type=WholeNumber(1, 100_000), metavar="N",
     help="Executions at the same time (default: the cores of this computer; with --scheduler "
          "twice the threads of its workers).",
 )
@@ -65,7 +66,7 @@ _OWN = (
     show_default=True, help="Whether standard sends are buffered or wait for their receives.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(0.0, min_open=True), default=60.0, metavar="S",
+    "--timeout", type=Seconds(zero=False), default=60.0, metavar="S",
     show_default=True, help="Wall time after which one execution counts as a failure.",
 )
 @click.option("--no-shrink", is_flag=True, help="Report failures as they were found.")

@@ -75,7 +75,8 @@ def command(
             direct = chosen.streams or chosen.several
             file = stack.enter_context(OutputFile("--trace", trace, direct=direct))
             format = chosen.open(file.path, is_packed(trace))
-            stack.callback(format.close)
+            writer = format
+            stack.callback(writer.close)
         if view is not None or explain:
             kept = Recording(operations=False)
             format = kept if format is None else Both(format, kept)
@@ -84,6 +85,7 @@ def command(
         else:
             with file.writing():
                 result = replay.run(format)
+                writer.close()
             file.keep()
         analysis = None
         if kept is not None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from pysmpi.runtime.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
+from pysmpi.text import integer
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -77,10 +78,8 @@ class _Value(_ParamType):  # type: ignore[misc]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> object:
         if isinstance(DEFAULTS[self.option], int):
-            try:
-                value = int(value)
-            except ValueError:
-                pass  # the text is refused, as it would be in Python
+            found = integer(str(value))  # a text is refused, as it would be in Python
+            value = value if found is None else found
         return check_value(self.option, value, on_command_line)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ AGAIN = 10.0  # seconds between lines that are not on a terminal
               help="Directory of the results (default: STUDY.results, beside the study).")
 @click.option("--scheduler", metavar="ADDRESS",
               help="A scheduler of Dask, such as tcp://node1:8786 (default: this computer).")
-@click.option("--workers", type=click.IntRange(1), metavar="N",
+@click.option("--workers", type=WholeNumber(1, 100_000), metavar="N",
               help="Cases at a time on this computer (default: one for each core).")
 @click.option("--retry-failed", is_flag=True, help="Run also cases that failed before.")
 @click.option("--list", "listed", is_flag=True, help="Print the cases and their state; run none.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.mpi.calls import PROCEDURES, MpiCall
+from pysmpi.text import whole
 
 _KEYS = ("rank", "call", "count")
 _FORM = "rank=RANK,call=NAME,count=N, all of them optional"
@@ -39,7 +40,7 @@ def parse_breakpoint(text: str) -> Breakpoint:
             raise UsageError(f"--break {text}: expected {_FORM}, got {part!r}")
         found[key] = value
     for key in ("rank", "count"):
-        if key in found and not found[key].isdigit():
+        if key in found and whole(found[key]) is None:
             raise UsageError(f"--break {text}: {key}: expected a number, got {found[key]!r}")
     names = {procedure.name for procedure in PROCEDURES}
     name = found.get("call")

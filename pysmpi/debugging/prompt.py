@@ -22,6 +22,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.reports.deadlock import describe
 from pysmpi.runtime.reports.waiting import WaitFinder
 from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.text import whole
 
 _MOST_MESSAGES = 50  # lines of `queue`
 
@@ -128,10 +129,11 @@ class Prompt(pdb.Pdb):
         """rank N
         Look at rank N: its stack, its variables, its modules."""
         ranks = self.simulation.universe.ranks
-        if not arg.strip().isdigit() or int(arg) >= len(ranks):
+        number = whole(arg.strip())
+        if number is None or number >= len(ranks):
             self.error(f"expected the number of a rank below {len(ranks)}, got {arg!r}")
             return
-        rank = ranks[int(arg)]
+        rank = ranks[number]
         frame = self._frame(rank)
         if frame is None and rank is not self.here:
             self.error(f"rank {rank.pid} has no stack: it has ended, or has not begun")
@@ -212,7 +214,7 @@ class Prompt(pdb.Pdb):
     def do_back(self, arg: str) -> bool | None:
         """back [N]
         Go back N MPI calls (1): the program runs again from its beginning, up to there."""
-        if arg.strip() and not arg.strip().isdigit():
+        if arg.strip() and whole(arg.strip()) is None:
             self.error(f"expected a number of calls, got {arg!r}")
             return None
         self.back = int(arg or "1")

@@ -15,10 +15,23 @@ from typing import Any
 from zlib import crc32
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import parse_json, read_bytes
 
 HOME = ".pysmpi"
 VERSION = 1
 MOST = 20  # failures of one program
+
+
+def _are_failures(found: object) -> bool:
+    """Whether a value is a list of failures."""
+    return isinstance(found, list) and all(
+        isinstance(one, dict)
+        and isinstance(one.get("schedule"), str)
+        and type(one.get("ranks")) is int
+        and isinstance(one.get("events"), list)
+        and all(isinstance(event, str) for event in one["events"])
+        for one in found
+    )
 
 
 class Database:
@@ -37,14 +50,14 @@ class Database:
         return os.path.join(self.home, "failures.json")
 
     def _read(self) -> dict[str, Any]:
-        try:
-            with open(self._path, encoding="utf-8") as stream:
-                data = json.load(stream)
-            if data["version"] != VERSION or not isinstance(data["failures"], dict):
-                raise ValueError
-        except FileNotFoundError:
+        if not os.path.lexists(self._path):
             return {"version": VERSION, "failures": {}}
-        except (OSError, ValueError, KeyError, TypeError):
+        text = read_bytes(self._path)
+        try:
+            data = parse_json(text)
+            if data["version"] != VERSION or not all(map(_are_failures, data["failures"].values())):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise UsageError(
                 f"{self._path}: expected failures that pysmpi explore has written; remove the file"
             ) from None

@@ -58,13 +58,13 @@ class Decisions:
         order, steps = 0, {}
         sends: frozenset[int] | None = frozenset()
         for part in [] if body == DEFAULT else body.split(","):
-            if re.fullmatch(r"o\d+", part):
+            if re.fullmatch(r"o[0-9]{1,18}", part):
                 order = int(part[1:])
             elif part == "s":
                 sends = None
-            elif re.fullmatch(r"s\d+(\.\d+)*", part):
+            elif re.fullmatch(r"s[0-9]{1,18}(\.[0-9]{1,18})*", part):
                 sends = frozenset(map(int, part[1:].split(".")))
-            elif re.fullmatch(r"\d+=\d+", part):
+            elif re.fullmatch(r"[0-9]{1,18}=[0-9]{1,18}", part):
                 step, option = part.split("=")
                 steps[int(step)] = int(option)
             else:

@@ -15,6 +15,7 @@ from typing import Protocol
 from pysmpi.errors import UsageError
 from pysmpi.kernel.choices import ORDER, SEND, Alternative
 from pysmpi.plugins import Registry
+from pysmpi.text import whole
 
 
 class Strategy(Protocol):
@@ -55,6 +56,7 @@ STRATEGIES: Registry[StrategyKind] = Registry(
     "schedule", "pysmpi.strategies", "pysmpi.explore.strategies"
 )
 
+DEEPEST = 10_000  # events that have to be in a certain order: failures need a few
 TIME = "time"  # the schedule without a strategy
 
 
@@ -83,9 +85,10 @@ def depth(argument: str | None, name: str, default: int) -> int:
     """The number after the colon; `default` without a colon."""
     if argument is None:
         return default
-    if not argument.isdigit() or int(argument) < 1:
-        raise ValueError(f"expected {name}:D with a number from 1 on, got {argument!r}")
-    return int(argument)
+    found = whole(argument)
+    if found is None or not 1 <= found <= DEEPEST:
+        raise ValueError(f"expected {name}:D with a number from 1 to {DEEPEST:,}, got {argument!r}")
+    return found
 
 
 class Seeded(ABC):

@@ -5,11 +5,11 @@ A failure without `:slow=F` is final.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
+from pysmpi.text import real, whole
 
 KINDS = ("rank", "host", "link")
 _FORMS = (
@@ -53,7 +53,7 @@ def parse_fault(text: str) -> Fault | RandomFaults:
         date = parse_time(when, bare=True)
     except UsageError as error:
         raise UsageError(f"--fault {text}: {error}") from None
-    if kind == "rank" and not name.isdigit():
+    if kind == "rank" and whole(name) is None:
         raise UsageError(f"--fault {text}: expected the number of a rank, got {name!r}")
     if not sign or effect == "dead":
         return Fault(kind, name, date, None, text)
@@ -80,8 +80,4 @@ def _random(text: str) -> RandomFaults:
 
 
 def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    return real(text)

@@ -30,10 +30,10 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     """
     text = os.fspath(path_or_name)
     path = Path(text)
-    if path.suffix.lower() in _SUFFIXES or os.sep in text or path.is_file():
-        if path.is_dir():
+    if path.suffix.lower() in _SUFFIXES or os.sep in text or os.path.isfile(path):
+        if os.path.isdir(path):
             raise UsageError(f"{text}: expected a platform file, got a directory")
-        if not path.exists():
+        if not os.path.exists(path):
             raise UsageError(f"{text}: expected a platform file, got no such file")
         if path.suffix.lower() not in _SUFFIXES:
             raise UsageError(
@@ -51,16 +51,13 @@ def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
     """The definition in a file. Raises UsageError."""
     path = find(path_or_name)
     # The XML library takes longer to import than most platforms take to load.
-    try:
-        if path.suffix.lower() == ".xml":
-            from pysmpi.platform.xml import read_xml
+    if path.suffix.lower() == ".xml":
+        from pysmpi.platform.xml import read_xml
 
-            return read_xml(path)
-        from pysmpi.platform.yaml import read_yaml
+        return read_xml(path)
+    from pysmpi.platform.yaml import read_yaml
 
-        return read_yaml(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    return read_yaml(path)
 
 
 def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None = None) -> Platform:

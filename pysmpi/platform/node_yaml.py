@@ -20,7 +20,7 @@ from pysmpi.platform.node_description import (
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import parse_bandwidth, parse_size, parse_time
-from pysmpi.text import did_you_mean
+from pysmpi.text import did_you_mean, real
 
 _T = TypeVar("_T")
 
@@ -206,11 +206,8 @@ def _read_throughput(text: str) -> float:
 
 
 def _read_part(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
+    value = real(text)
+    if value is None or not 0.0 <= value <= 1.0:
         raise UsageError(f'expected a number from 0 to 1, got "{text}"')
     return value
 

@@ -15,6 +15,7 @@ from typing import TypeVar
 import yaml  # type: ignore[import-untyped]
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import read_bytes
 from pysmpi.text import did_you_mean
 
 _T = TypeVar("_T")
@@ -35,8 +36,8 @@ _LARGEST = 20_000_000  # values, with those that aliases repeat
 
 
 def compose(path: Path) -> Node:
-    """The document in the file `path`. Raises UsageError; OSError where `open` does."""
-    data = path.read_bytes()
+    """The document in the file `path`. Raises UsageError."""
+    data = read_bytes(path)
     try:
         if _suspicious(data):
             _check_size(path, data)

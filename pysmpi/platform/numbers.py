@@ -14,7 +14,7 @@ MOST = {
     "links": ("platform/most-links", 4_000_000),
 }
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
 
 
 def read_count(text: str) -> int:

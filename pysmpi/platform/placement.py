@@ -29,7 +29,6 @@ import re
 from collections.abc import Iterator
 from itertools import cycle, islice, zip_longest
 from os import PathLike
-from pathlib import Path
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
@@ -41,6 +40,8 @@ from pysmpi.mappings import (
     parse_ranking,
 )
 from pysmpi.platform.model import Host, Platform
+from pysmpi.reading import read_text
+from pysmpi.text import whole
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
 
@@ -198,12 +199,7 @@ def _in_turn(groups: list[list[Slot]]) -> list[Slot]:
 
 def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]:
     """The hosts of a host file in order, each with its number of ranks. Raises UsageError."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: expected a text file of host names, got other data") from None
+    text = read_text(path, "a text file of host names")
     shares = []
     for number, line in enumerate(text.splitlines(), 1):
         content = line.partition("#")[0].strip()
@@ -225,9 +221,10 @@ def _read_line(platform: Platform, content: str, where: str) -> _Share:
     count = match["n"] if match["n"] is not None else match["slots"]
     if count is None:
         return _Share(host, 1)
-    if not (count.isascii() and count.isdecimal()) or not 0 < int(count) < 10**9:
+    ranks = whole(count, 9)
+    if not ranks:
         raise UsageError(f'{where}: expected a number of ranks above 0, got "{count}"')
-    return _Share(host, int(count))
+    return _Share(host, ranks)
 
 
 def _whole_machine(platform: Platform, order: Mapping) -> Iterator[Slot]:

@@ -22,7 +22,7 @@ from pysmpi.errors import UsageError
 
 MOST = 1e100
 
-_NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 _DECIMAL = ("k", "M", "G", "T", "P", "E", "Z", "Y")
 _DECIMAL_WORDS = ("kilo", "mega", "giga", "tera", "peta", "exa", "zetta", "yotta")

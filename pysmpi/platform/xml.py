@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +45,8 @@ from pysmpi.platform.xml_elements import (
     UNSIMULATED_ROUTINGS,
 )
 from pysmpi.platform.zones import load_kinds
-from pysmpi.text import did_you_mean
+from pysmpi.reading import read_bytes, read_text
+from pysmpi.text import did_you_mean, whole
 
 _T = TypeVar("_T")
 
@@ -55,7 +57,7 @@ TOPOLOGIES = ("DRAGONFLY", "FAT_TREE", "TORUS")
 
 
 def read_xml(path: Path) -> PlatformDef:
-    """The definition in the SimGrid file `path`. Raises UsageError; OSError where `open` does."""
+    """The definition in the SimGrid file `path`. Raises UsageError."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -63,13 +65,13 @@ def read_xml(path: Path) -> PlatformDef:
         remove_comments=True,
         remove_pis=True,
     )
-    with path.open("rb") as stream:
-        try:
-            tree = etree.parse(stream, parser)
-        except etree.XMLSyntaxError as error:
-            line = error.lineno or 1
-            what = re.sub(r", line \d+, column \d+.*$", "", error.msg or "no XML document")
-            raise UsageError(f"{path}:{line}: expected well-formed XML, got: {what}") from None
+    data = BytesIO(read_bytes(path))
+    try:
+        tree = etree.parse(data, parser)
+    except etree.XMLSyntaxError as error:
+        line = error.lineno or 1
+        what = re.sub(r", line \d+, column \d+.*$", "", error.msg or "no XML document")
+        raise UsageError(f"{path}:{line}: expected well-formed XML, got: {what}") from None
     return _Reader(path).platform(tree.getroot())
 
 
@@ -154,12 +156,9 @@ class _Reader:
         self, element: etree._Element, attribute: str, name: str, period: float | None = None
     ) -> PlatformProfile:
         try:
-            text = (self._path.parent / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "no text"
-            raise self._error(
-                element, f'{attribute}: expected the file of a profile, got "{name}": {reason}'
-            ) from None
+            text = read_text(self._path.parent / name, "the file of a profile")
+        except UsageError as error:
+            raise self._error(element, f"{attribute}: {error}") from None
         return self._quantity(element, f"{attribute}: {name}", text,
                               lambda said: read_profile(said, period))  # fmt: skip
 
@@ -283,20 +282,20 @@ class _Reader:
             for text in attributes["speed"].split(",")
         )
         # The document type gives "0.0" as the default, so a decimal zero is as good as an integer.
-        state = attributes.get("pstate", "0").removesuffix(".0")
-        if not state.isdecimal() or int(state) >= len(speeds):
+        state = whole(attributes.get("pstate", "0").removesuffix(".0"))
+        if state is None or state >= len(speeds):
             raise self._error(
                 element,
                 f"pstate: expected a number from 0 to {len(speeds) - 1}, "
                 f'got "{attributes["pstate"]}"',
             )
-        if speeds[int(state)] == 0.0:
+        if speeds[state] == 0.0:
             raise self._error(element, "speed: expected more than 0 in the pstate in force, got 0")
         return HostDef(
             attributes["id"],
             speeds,
             cores,
-            pstate=int(state),
+            pstate=state,
             properties=self._properties(element),
             where=self._where(element),
             disks=[self._disk(child) for child in self._children(element) if child.tag == "disk"],

@@ -44,6 +44,7 @@ from pysmpi.platform.profiles import (
 )
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
+from pysmpi.text import real, whole
 
 # The zone of the whole file. No other zone or host can have this name.
 ROOT = "_world_"
@@ -80,7 +81,7 @@ _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[
 
 
 def read_yaml(path: Path) -> PlatformDef:
-    """The definition in the YAML file `path`. Raises UsageError; OSError where `open` does."""
+    """The definition in the YAML file `path`. Raises UsageError."""
     top = compose(path)
     keys = top.fields(
         ("name",),
@@ -137,10 +138,10 @@ def _state(text: str) -> float:
 
 
 def _part(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f'expected a part of the speed, such as 0.5, got "{text}"') from None
+    found = real(text)
+    if found is None:
+        raise UsageError(f'expected a part of the speed, such as 0.5, got "{text}"')
+    return found
 
 
 _HOST_PROFILES = {"speed": (SPEED, _part), "state": (HOST_STATE, _state)}
@@ -218,11 +219,12 @@ def _read_host(node: Node, known: Known) -> HostDef:
         text = keys["pstate"].text()
         if not speeds:
             raise keys["pstate"].error("expected none without speeds, got one")
-        if not (text.isascii() and text.isdecimal()) or int(text) >= len(speeds):
+        state = whole(text)
+        if state is None or state >= len(speeds):
             raise keys["pstate"].error(
                 f'expected a number from 0 to {len(speeds) - 1}, got "{text}"'
             )
-        pstate = int(text)
+        pstate = state
     if speeds and speeds[pstate] == 0.0:
         raise keys["speed"].error("expected more than 0 in the pstate in force, got 0")
     return HostDef(

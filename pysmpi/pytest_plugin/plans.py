@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pysmpi.text import whole
+
 DEFAULT_RANKS = 2  # of `mpi` without a number
 DEFAULT_PARALLEL = 3  # of `parallel` without a number, as with mpi-pytest
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -74,7 +76,7 @@ def default_sizes(config: pytest.Config) -> tuple[int, ...]:
 def sizes_of_text(text: str) -> tuple[int, ...]:
     """The numbers of `--mpi-ranks 2,4`."""
     words = text.replace(",", " ").split()
-    if not words or not all(word.isdigit() and int(word) > 0 for word in words):
+    if not words or not all(map(whole, words)):
         raise pytest.UsageError(
             f"--mpi-ranks {text}: expected numbers of at least 1, such as --mpi-ranks 2,4"
         )

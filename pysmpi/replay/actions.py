@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pysmpi.errors import UsageError
 from pysmpi.replay.datatypes import BYTE, DOUBLE, SIZES
+from pysmpi.text import whole
 
 
 class Reader:
@@ -89,9 +90,10 @@ class Reader:
         word = self.word("a datatype")
         if word == "-1":
             return 0
-        if not word.isdigit() or int(word) >= len(SIZES):
+        kind = whole(word)
+        if kind is None or kind >= len(SIZES):
             raise self.wrong(f"datatype {word!r}", f"a number from 0 to {len(SIZES) - 1}")
-        return SIZES[int(word)]
+        return SIZES[kind]
 
     def counts(self, what: str) -> list[int]:
         """One count for each rank."""

@@ -10,10 +10,12 @@ import io
 import os
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import LONGEST_LINE, open_lines, too_long
 
 # Lines of a rank that follow each other in a file: the number of the first, their bytes, and how
 # often they are repeated. Only newlines end lines: `str.splitlines` knows more.
@@ -84,11 +86,7 @@ class CommonFile(Source):
 
 def _pieces(path: Path, name: str, runs: Iterable[tuple[int, int, int]]) -> Iterator[Block]:
     """The lines of some runs of a file: (first byte, number of bytes, number of the first line)."""
-    try:
-        stream = open(path, "rb")
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
-    with stream:
+    with open_lines(path) as stream:
         for offset, count, number in runs:
             end = offset + count
             rest = b""
@@ -97,12 +95,15 @@ def _pieces(path: Path, name: str, runs: Iterable[tuple[int, int, int]]) -> Iter
                 stream.seek(offset)
                 data = rest + stream.read(min(size, end - offset))
                 offset = min(end, offset + size)
-                size = _COMMON
+                # A line that is longer than what is read at once is not copied too often.
+                size = max(_COMMON, len(data))
                 whole = len(data) if offset == end else data.rfind(b"\n") + 1
                 for lines, times in _repetitions(data[:whole]):
                     yield number, lines, times
                     number += len(lines) * times
                 rest = data[whole:]
+                if len(rest) > LONGEST_LINE:
+                    raise too_long(name, number)
 
 
 def _repetitions(data: bytes) -> Iterator[tuple[list[bytes], int]]:
@@ -158,8 +159,8 @@ def sources(path: str | os.PathLike[str]) -> list[Source]:
     """The sources of a trace's ranks, by rank. Raises UsageError for invalid files."""
     file = Path(path)
     name = str(path)
-    with _opened(file, name) as stream:
-        for line in stream:
+    with open_lines(file) as stream:
+        for line in _lines(stream, name):
             words = line.split("#", 1)[0].split()
             if words:
                 if words[0].isdigit() and len(words) > 1:
@@ -172,8 +173,8 @@ def sources(path: str | os.PathLike[str]) -> list[Source]:
 
 def _indexed(file: Path, name: str) -> list[Source]:
     found: list[Source] = []
-    with _opened(file, name) as stream:
-        for number, line in enumerate(stream, 1):
+    with open_lines(file) as stream:
+        for number, line in enumerate(_lines(stream, name), 1):
             word = line.split("#", 1)[0].strip()
             if not word:
                 continue
@@ -198,10 +199,12 @@ def _common(file: Path, name: str) -> list[Source]:
     found: dict[int, CommonFile] = {}
     last: CommonFile | None = None
     offset = number = 0
-    with open(file, "rb") as stream:
+    with open_lines(file) as stream:
         while data := stream.read(_PASS):
             if not data.endswith(b"\n"):
-                data += stream.readline()
+                data += stream.readline(LONGEST_LINE)
+                if len(data) > LONGEST_LINE:
+                    raise too_long(name, number + data.count(b"\n") + 1)
             count = data.count(b"\n")
             if last is not None:
                 # Often the lines of a rank follow each other.
@@ -242,8 +245,9 @@ def _common(file: Path, name: str) -> list[Source]:
     return [found[rank] for rank in range(len(found))]
 
 
-def _opened(path: Path, name: str) -> TextIO:
-    try:
-        return open(path, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+def _lines(stream: IO[bytes], name: str) -> Iterator[str]:
+    """The lines of a file as text."""
+    for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), 1):
+        if len(line) == LONGEST_LINE:
+            raise too_long(name, number)
+        yield line.decode("utf-8", "replace")

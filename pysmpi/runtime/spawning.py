@@ -22,6 +22,7 @@ from pysmpi.runtime.loading.command_lines import program_of
 from pysmpi.runtime.loading.loader import RankProgram
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.simulation import Simulation
+from pysmpi.text import whole
 
 
 @record
@@ -184,7 +185,7 @@ def _soft(text: str | None, wanted: int, free: int) -> int:
     allowed: set[int] = set()
     for item in (text or "").split(","):
         words = item.strip().split(":")
-        if not all(word.strip().isdecimal() for word in words) or len(words) > 3:
+        if not all(whole(word.strip()) is not None for word in words) or len(words) > 3:
             continue
         numbers = [int(word) for word in words]
         first, last = numbers[0], numbers[min(1, len(numbers) - 1)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import parse_json, read_bytes
 
 FORMAT = 1
 
@@ -25,16 +27,20 @@ class Journal:
         self.directory = directory
         self.rows: dict[str, dict[str, Any]] = {}
         self._handle = -1
+        self._path = "" if directory is None else os.path.join(directory, "journal.jsonl")
 
     def __enter__(self) -> Journal:
         if self.directory is None:
             return self
-        path = os.path.join(self.directory, "journal.jsonl")
+        path = self._path
         try:
             os.makedirs(self.directory, exist_ok=True)
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+            os.close(self._handle)
+            raise UsageError(f"{path}: expected a file, got a device or a pipe")
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -58,8 +64,7 @@ class Journal:
             self._handle = -1
 
     def _read(self, path: str) -> None:
-        with open(path, "rb") as stream:
-            data = stream.read()
+        data = read_bytes(path)
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             os.ftruncate(self._handle, whole)
@@ -69,7 +74,7 @@ class Journal:
             return
         for number, line in enumerate(lines, 1):
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 if number == 1:
                     valid = entry["sweep"] == FORMAT
                 else:
@@ -90,5 +95,10 @@ class Journal:
             self._write({"key": key, "case": columns, "row": row})
 
     def _write(self, entry: Mapping[str, object]) -> None:
-        os.write(self._handle, json.dumps(entry, default=str).encode() + b"\n")
-        os.fsync(self._handle)
+        data = json.dumps(entry, default=str).encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._handle, data) :]
+            os.fsync(self._handle)
+        except OSError as error:
+            raise UsageError(f"{self._path}: cannot be written: {error.strerror}") from None

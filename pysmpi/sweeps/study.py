@@ -14,6 +14,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.mappings import is_mapping
+from pysmpi.reading import read_bytes
 from pysmpi.runtime.options import FIELDS, OUTPUTS, shown
 from pysmpi.text import did_you_mean
 
@@ -186,11 +187,7 @@ def _named(name: str, value: object, digests: dict[str, str]) -> object:
 
 def _digest(path: str, digests: dict[str, str]) -> str:
     if path not in digests:
-        try:
-            with open(path, "rb") as stream:
-                digests[path] = hashlib.sha256(stream.read()).hexdigest()
-        except OSError as error:
-            raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        digests[path] = hashlib.sha256(read_bytes(path)).hexdigest()
     return digests[path]
 
 

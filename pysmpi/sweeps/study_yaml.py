@@ -35,10 +35,7 @@ _COLUMN = re.compile(r"[A-Za-z_]\w*")
 def read_study(path: str | os.PathLike[str]) -> SweepStudy:
     """The study in a YAML file. Raises UsageError with the file, the line and the key."""
     file = Path(path)
-    try:
-        top = compose(file)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
+    top = compose(file)
     keys = top.fields(("program",), ("name", *_AXES, "options", "values", "timeout", "plots"))
     base = file.absolute().parent
     program = _existing(keys["program"], base)

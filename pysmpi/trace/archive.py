@@ -9,6 +9,7 @@ communicator.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -79,10 +80,18 @@ class ArchiveFormat:
     def end(self, ends: Sequence[float]) -> None:
         """Write everything."""
         self._remove()
-        with self.otf2.writer.open(
-            str(self.anchor.parent), archive_name=self.anchor.stem, timer_resolution=TICKS
-        ) as archive:
-            _Archive(self, archive).write(ends)
+        import _otf2  # type: ignore[import-untyped]
+
+        try:
+            with self.otf2.writer.open(
+                str(self.anchor.parent), archive_name=self.anchor.stem, timer_resolution=TICKS
+            ) as archive:
+                _Archive(self, archive).write(ends)
+        except _otf2.ErrorCodes.Error:
+            # The library has no error of its own for a full disk.
+            raise OSError(
+                errno.EIO, "the library OTF2 could not write all files; is the disk full?"
+            ) from None
         self.complete = True
 
     def close(self) -> None:

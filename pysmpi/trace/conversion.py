@@ -8,16 +8,22 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.output import OutputFile
-from pysmpi.trace.events import (
-    Format,
-    RankPlace,
-    TracedCommunicator,
-    TracedMatch,
-)
+from pysmpi.trace.events import Format
 from pysmpi.trace.formats import find_format, is_packed
-from pysmpi.trace.lines import made_events, made_messages, made_route
+from pysmpi.trace.lines import WRONG, made_events, made_messages, made_route
 from pysmpi.trace.messages import listener_of
-from pysmpi.trace.recorded_lines import Wrong, is_recording, made_call, read_facts, whole_lines
+from pysmpi.trace.recorded_lines import (
+    Wrong,
+    check_dates,
+    is_recording,
+    learn_site,
+    made_call,
+    made_communicator,
+    made_match,
+    made_place,
+    read_facts,
+    whole_lines,
+)
 from pysmpi.trace.recorded_machine import recorded_machine
 
 
@@ -75,7 +81,7 @@ def feed(source: str, writer: Format) -> None:
                 dates[rank] = max(date, dates.get(rank, 0.0))
         except Wrong as error:
             raise UsageError(f"{source}, line {number}: {error}") from None
-        except (ValueError, TypeError, IndexError, KeyError, AttributeError) as error:
+        except WRONG as error:
             what = line[:60].decode("utf-8", "replace")
             raise UsageError(
                 f"{source}, line {number}: expected a record of a recording, got {what!r}"
@@ -114,21 +120,20 @@ def _pass_on(
         if listener is not None:
             listener.add_route(made_route(record))
     elif kind == "site":
-        sites[record[1]] = record[2]
+        learn_site(record, sites)
     elif kind == "rank":
-        place = RankPlace(*record[1:])
+        place = made_place(record)
         writer.begin([place])
         return place.rank, 0.0
     elif kind == "end":
+        check_dates(record[1])
         writer.end(record[1])
     elif kind == "communicator":
         if hasattr(writer, "communicator"):
-            _, number, of, name, members, *sources = record
-            some = map(tuple, (members, *sources))
-            writer.communicator(TracedCommunicator(number, of, name, *some))
+            writer.communicator(made_communicator(record))
     elif kind == "match":
         if hasattr(writer, "match"):
-            writer.match(TracedMatch(*record[1:]))
+            writer.match(made_match(record))
     else:
         raise Wrong(f"no such record: {kind!r}")
     return None

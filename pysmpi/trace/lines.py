@@ -30,12 +30,29 @@ from pysmpi.trace.events import (
 )
 from pysmpi.trace.json_text import json_text
 from pysmpi.trace.model import NAME, VERSION, Recording
-from pysmpi.trace.recorded_lines import NO_RECORDING, Wrong, facts_in, made_call, whole_lines
+from pysmpi.trace.recorded_lines import (
+    NO_RECORDING,
+    Wrong,
+    check_dates,
+    facts_in,
+    learn_site,
+    made_call,
+    made_communicator,
+    made_match,
+    made_place,
+    whole_lines,
+)
 from pysmpi.trace.streams import Output
 
 # Types of the numbers of columns, little-endian: the unsigned ones with the end of their range.
 _UNSIGNED = (("u1", 1 << 8), ("u2", 1 << 16), ("u4", 1 << 32))
 _TYPES = ("u1", "u2", "u4", "i8", "f8")
+
+
+# Errors of records with other values than their writer's.
+WRONG = (
+    ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 
 
 class LinesFormat:
@@ -119,25 +136,22 @@ def read_lines(path: str | os.PathLike[str]) -> Recording:
     found = Recording()
     sites: dict[int, str] = {}
     number = 0
-    try:
-        for number, line in enumerate(whole_lines(name), 1):
-            try:
-                record = json.loads(line)
-                if number == 1:
-                    found.facts = facts_in(record)
-                else:
-                    take(found, record, sites)
-            except Wrong as error:
-                raise UsageError(f"{name}, line {number}: {error}") from None
-            except (ValueError, TypeError, IndexError, KeyError, RecursionError) as error:
-                if number == 1:
-                    raise UsageError(f"{name}, line 1: {NO_RECORDING}") from None
-                what = line[:60].decode("utf-8", "replace")
-                raise UsageError(
-                    f"{name}, line {number}: expected a record of a recording, got {what!r}"
-                ) from error
-    except OSError as error:
-        raise UsageError(f"{name}: cannot be read: {error.strerror}") from None
+    for number, line in enumerate(whole_lines(name), 1):
+        try:
+            record = json.loads(line)
+            if number == 1:
+                found.facts = facts_in(record)
+            else:
+                take(found, record, sites)
+        except Wrong as error:
+            raise UsageError(f"{name}, line {number}: {error}") from None
+        except WRONG as error:
+            if number == 1:
+                raise UsageError(f"{name}, line 1: {NO_RECORDING}") from None
+            what = line[:60].decode("utf-8", "replace")
+            raise UsageError(
+                f"{name}, line {number}: expected a record of a recording, got {what!r}"
+            ) from error
     if number == 0:
         raise UsageError(f"{name}: expected a recording of pysmpi, got no whole line")
     return found
@@ -159,16 +173,16 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
     elif kind == "route":
         found.add_route(made_route(record))
     elif kind == "site":
-        sites[record[1]] = record[2]
+        learn_site(record, sites)
     elif kind == "communicator":
-        number, of, name, members, *sources = record[1:]
-        some = map(tuple, (members, *sources))
-        found.communicators[number] = TracedCommunicator(number, of, name, *some)
+        communicator = made_communicator(record)
+        found.communicators[communicator.number] = communicator
     elif kind == "match":
-        found.match(TracedMatch(*record[1:]))
+        found.match(made_match(record))
     elif kind == "rank":
-        found.places.append(RankPlace(*record[1:]))
+        found.places.append(made_place(record))
     elif kind == "end":
+        check_dates(record[1])
         found.end(record[1])
     else:
         raise Wrong(f"no such record: {kind!r}")

@@ -8,6 +8,7 @@ that reads a recording reads the file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -84,12 +85,20 @@ class ParquetFormat(LinesFormat):
 
     def _flush(self) -> None:
         if self._rows["kind"]:
-            self._writer.write_table(self.arrow.table(self._rows, schema=self._schema))
-            self._rows = {name: [] for name in TYPES}
+            rows, self._rows = self._rows, {name: [] for name in TYPES}
+            self._writer.write_table(self.arrow.table(rows, schema=self._schema))
 
     def close(self) -> None:
-        """Write the remaining rows and close the file."""
-        if self._writer is not None:
+        """Write the remaining rows and close the file; a second call does nothing."""
+        if self._writer is None:
+            return
+        try:
             self._flush()
-            self._writer.close()
-            self._writer = None
+        except BaseException:
+            # What is written cannot be completed, and closing would only fail again.
+            writer, self._writer = self._writer, None
+            with contextlib.suppress(Exception):
+                writer.close()
+            raise
+        writer, self._writer = self._writer, None
+        writer.close()

@@ -44,5 +44,7 @@ class Output:
             try:
                 self._flush()
             finally:
-                self._packed.close()
-                self._file.close()
+                try:
+                    self._packed.close()
+                finally:
+                    self._file.close()

@@ -40,6 +40,14 @@ def arrow() -> Any:
     return pyarrow
 
 
+def _errors(pyarrow: Any) -> tuple[type[Exception], ...]:
+    """The errors of reading a table that is damaged, or another one."""
+    return (
+        pyarrow.ArrowException, OSError, KeyError, ValueError, TypeError, IndexError,
+        AttributeError, RecursionError,
+    )  # fmt: skip
+
+
 def lines(path: str) -> Iterator[bytes]:
     """The recording of a table, in lines."""
     pyarrow = arrow()
@@ -54,6 +62,6 @@ def lines(path: str) -> Iterator[bytes]:
                     for name, position in COLUMNS.get(row["kind"], {}).items():
                         rest[position] = row[name]
                 yield json.dumps(rest, separators=(",", ":")).encode()
-    except (pyarrow.ArrowException, KeyError, ValueError, TypeError, IndexError) as error:
+    except _errors(pyarrow) as error:
         raise UsageError(f"{path}: expected the table of a recording: {error}") from None
 

@@ -13,9 +13,9 @@ of an algorithm or of a selector. `#` begins a comment.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from zlib import crc32
 
 from pysmpi.collectives import registry
@@ -23,10 +23,11 @@ from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import SelectorTable, number
 from pysmpi.errors import UsageError
+from pysmpi.reading import read_text
 
 _CONDITION = r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)"
 _ENTRY = r"(?:(<=|<)([^:]+)|(else)):(.+)"
-_NUMBER = r"\d+[KM]?"
+_NUMBER = r"[0-9]{1,15}[KM]?"
 
 
 def size_of(call: Call) -> float:
@@ -43,16 +44,12 @@ def size_of(call: Call) -> float:
 
 def looks_like_file(name: str) -> bool:
     """Whether the name of a selector is the name of a file."""
-    return any(sign in name for sign in "/\\.") or Path(name).is_file()
+    return any(sign in name for sign in "/\\.") or os.path.isfile(name)
 
 
 def load(path: str) -> Selector:
     """Read a selection file; its selector exists for the lifetime of the returned object."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UsageError(f"{path}: {reason}") from None
+    text = read_text(path, "a selection file")
     # The contents are part of the name, so that cached results of other files are not used.
     name = f"{path}#{crc32(text.encode()):08x}"
     if registry.is_selector(name):

@@ -14,6 +14,7 @@ from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
 from pysmpi.kernel.choices import Alternative
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.runtime.virtual_time.timing import ConstantTimer, NoTiming
+from pysmpi.text import real
 
 COMPUTE = 1e-5  # mean seconds before a call, at 100 percent
 
@@ -83,10 +84,7 @@ class NoisyTimer(ConstantTimer):
 
 
 def _make(argument: str | None, seed: int) -> Noise:
-    try:
-        percent = 100.0 if argument is None else float(argument.removesuffix("%"))
-    except ValueError:
-        percent = 0.0
+    percent = 100.0 if argument is None else real(argument.removesuffix("%")) or 0.0
     if not 0.0 < percent < 1e6:
         raise ValueError(f"expected noise:PERCENT such as noise:50, got {argument!r}")
     return Noise(seed, percent)

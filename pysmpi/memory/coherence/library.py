@@ -98,7 +98,7 @@ def _shipped(path: Path) -> Protocol:
 
 
 def read_table(path: Path) -> Protocol:
-    """The protocol in the file `path`. Raises UsageError; OSError where `open` does."""
+    """The protocol in the file `path`. Raises UsageError."""
     top = compose(path)
     keys = top.fields(
         ("name", "states", "read", "write"),

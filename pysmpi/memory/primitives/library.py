@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pysmpi.errors import UsageError
 from pysmpi.memory.primitives.operations import Program
+from pysmpi.reading import read_text
 from pysmpi.text import did_you_mean
 
 _ROOM = "pysmpi.memory.primitives.programs"
@@ -58,13 +59,10 @@ def parameters(name: str) -> dict[str, object]:
 
 
 def _of_file(path: Path) -> Callable[..., Program]:
+    text = read_text(path, "a Python program")
     try:
-        code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: expected a Python program, got other data") from None
-    except (SyntaxError, ValueError) as error:
+        code = compile(text, str(path), "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         place = f"{path}:{line}" if line else str(path)
         raise UsageError(f"{place}: expected a Python program: {error}") from None

@@ -194,7 +194,7 @@ def of_node(node: NodeDescription) -> Latencies:
 
 
 def read_latencies(path: Path) -> Latencies:
-    """The latencies in the file `path`. Raises UsageError; OSError where `open` does."""
+    """The latencies in the file `path`. Raises UsageError."""
     keys = compose(path).fields(
         ("name", "hit", "distances"), ("description", "sources", "assumptions", "protocol", "line")
     )

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import open_lines
+from pysmpi.runtime.loading.foreign import HEAD, foreign
 from pysmpi.runtime.loading.loader import find_program
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def program_of(
         raise UsageError(f"{command}: no such program")
     interpreter, words = _shebang(path)
     if not path.endswith((".py", ".pyz", ".pyw")) and not is_python(interpreter):
-        raise UsageError(f"{command}: expected a Python program, got another one")
+        raise UsageError(f"{command}: expected a Python program, got {_what(path)}")
     if after_flags(words):
         raise UsageError(f"{command}: expected #!{interpreter}, got {' '.join(words)} after it")
     return find_program(path, arguments, flags=words)
@@ -113,12 +115,20 @@ def on_path(command: str) -> str | None:
     interpreter, _ = _shebang(path)
     if path.endswith((".py", ".pyz", ".pyw")) or is_python(interpreter) or _is_wrapped(path):
         return path
-    raise UsageError(f"{command}: expected a Python program, got {path}")
+    raise UsageError(f"{command}: expected a Python program, got {path}: {_what(path)}")
+
+
+def _what(path: str) -> str:
+    """What a program is that is not Python's."""
+    with open_lines(path) as stream:
+        head = stream.read(HEAD)
+    script = head.startswith(b"#!")
+    return f"a script of {_shebang(path)[0]}" if script else foreign(head) or "another one"
 
 
 def _is_wrapped(path: str) -> bool:
     """Whether a script starts Python through a shell, as installed ones with a long path do."""
-    with open(path, "rb") as stream:
+    with open_lines(path) as stream:
         return b"\n'''exec' " in stream.read(_SHEBANG_BYTES)
 
 
@@ -147,11 +157,8 @@ def _located(command: str, search: str | None, directory: str | None) -> str | N
 
 def _shebang(path: str) -> tuple[str, list[str]]:
     """The interpreter and its flags in the first line of a script; empty if there are none."""
-    try:
-        with open(path, "rb") as stream:
-            line = stream.read(_SHEBANG_BYTES).partition(b"\n")[0]
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    with open_lines(path) as stream:
+        line = stream.read(_SHEBANG_BYTES).partition(b"\n")[0]
     if not line.startswith(b"#!"):
         return "", []
     words = os.fsdecode(line[2:]).split()

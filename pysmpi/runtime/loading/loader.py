@@ -23,6 +23,8 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.reading import open_lines, read_bytes
+from pysmpi.runtime.loading.foreign import foreign
 from pysmpi.runtime.loading.python_flags import PythonFlags, parse_flags
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.process.rank_environment import here
@@ -183,12 +185,12 @@ class StdinProgram(_MainProgram):
 def _may_be_archive(path: str) -> bool:
     """Whether the end of a file may be that of an archive; `zipfile` takes long to import."""
     try:
-        with open(path, "rb") as stream:
+        with open_lines(path) as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - 22 - 65_535))  # the end of an archive and its comment
-            return b"PK\5\6" in stream.read()
-    except OSError:
-        return True
+            return b"PK\5\6" in stream.read(22 + 65_535)
+    except (OSError, UsageError):
+        return False  # the error comes when the program is read
 
 
 class ScriptProgram(_MainProgram):
@@ -219,16 +221,18 @@ class ScriptProgram(_MainProgram):
             self._prepare_archive()
             return
         self.file = self.path
-        try:
-            with open(self.path, "rb") as stream:
-                data = stream.read()
-        except OSError as error:
-            raise UsageError(f"{self.name}: cannot be read: {error.strerror}") from None
+        data = read_bytes(self.path)
         if data.startswith(importlib.util.MAGIC_NUMBER):
             self.loader = SourcelessFileLoader("__main__", self.path)
             self._rewritten(None, self.path)
-            self.code = self.loader.get_code("__main__")
+            try:
+                self.code = self.loader.get_code("__main__")
+            except (ImportError, EOFError, ValueError, TypeError) as error:
+                raise UsageError(f"{self.name}: expected byte code of Python: {error}") from None
             return
+        found = foreign(data)
+        if found:
+            raise self._refused(found)
         self.loader = SourceFileLoader("__main__", self.path)
         try:
             self.code = self._compiled(data, self.path)
@@ -239,9 +243,16 @@ class ScriptProgram(_MainProgram):
                     f"{self.name}: expected a Python program, got a script of "
                     f"{os.fsdecode(first[2:]).strip()}; give the program that it starts"
                 ) from None
+            if b"\0" in data:
+                raise self._refused("other data") from None
             raise
         except ValueError as error:
-            raise UsageError(f"{self.name}: {error}, expected a Python program") from None
+            raise self._refused("other data" if b"\0" in data else str(error)) from None
+        except (RecursionError, MemoryError):
+            raise self._refused("one that is nested too deeply") from None
+
+    def _refused(self, found: str) -> UsageError:
+        return UsageError(f"{self.name}: expected a Python program, got {found}")
 
     def _prepare_archive(self) -> None:
         spec = PathFinder.find_spec("__main__", [self.path])
@@ -252,7 +263,9 @@ class ScriptProgram(_MainProgram):
                 source = spec.loader.get_source("__main__")  # type: ignore[attr-defined]
                 code = self._rewritten(source, spec.origin or self.path) or code
         if spec is None or code is None:
-            raise UsageError(f"{self.name}: expected a __main__ module in it, got none")
+            java = os.path.isfile(self.path) and self.path.endswith((".jar", ".war"))
+            found = "an archive of Java" if java else "none"
+            raise UsageError(f"{self.name}: expected a __main__ module in it, got {found}")
         self.code = code
         self.spec = spec
         self.loader = spec.loader

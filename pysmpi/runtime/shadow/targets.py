@@ -10,6 +10,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.records import record
 from pysmpi.runtime.shadow.estimate import FEWEST, StoppingRule
+from pysmpi.text import real, whole
 
 _NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z"
 
@@ -134,19 +135,17 @@ def _read(options: str, readers: dict[str, Callable[[str], Any]], where: str) ->
 
 def _count(least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and int(text) >= least):
+        found = whole(text)
+        if found is None or found < least:
             raise ValueError(f"expected a number from {least} on, got {text!r}")
-        return int(text)
+        return found
 
     return read
 
 
 def _precision(text: str) -> float:
     percent = text.endswith("%")
-    try:
-        value = float(text.removesuffix("%")) / (100.0 if percent else 1.0)
-    except ValueError:
-        value = 0.0
+    value = (real(text.removesuffix("%")) or 0.0) / (100.0 if percent else 1.0)
     if not 0.0 < value < 1.0:
         raise ValueError(f"expected a relative error such as 0.01 or 1%, got {text!r}")
     return value

@@ -12,8 +12,10 @@ speed measures a few blocks again; a faster result replaces the one in the file.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from platform import machine as _architecture
 from time import sleep as _sleep
@@ -21,6 +23,7 @@ from time import thread_time_ns
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.config import speed as parse_choice
+from pysmpi.reading import parse_json, read_bytes
 from pysmpi.records import record
 
 # The real functions: in a run, `os.uname` and `time.sleep` are those of the simulated host.
@@ -135,11 +138,16 @@ def doubt() -> str | None:
     )
 
 
-def renew(blocks: int = LONG_BLOCKS) -> Measurement:
-    """Measure the speed for longer, and replace the stored one."""
+def renew(
+    blocks: int = LONG_BLOCKS, kept: Callable[[str | None], object] = lambda reason: None
+) -> Measurement:
+    """Measure the speed for longer, and replace the stored one.
+
+    `kept` is called with the reason if the speed cannot be stored, or with None.
+    """
     global _known, _checked
     found = measure(blocks)
-    _write_cache(found.speed)
+    kept(_write_cache(found.speed))
     _known, _checked = found.speed, None
     return found
 
@@ -154,10 +162,8 @@ def _given(choice: str | float) -> float:
 
 
 def _read_cache() -> float | None:
-    import json
-
     try:
-        speeds = json.loads(cache_file().read_text())
+        speeds = parse_json(read_bytes(cache_file()))
         speed = speeds.get(_machine())
     except (OSError, ValueError, AttributeError):
         return None
@@ -165,16 +171,17 @@ def _read_cache() -> float | None:
     return speed if valid else None
 
 
-def _write_cache(speed: float) -> None:
-    """Keep the speed, if the cache can be written."""
+def _write_cache(speed: float) -> str | None:
+    """Keep the speed, if the cache can be written; the reason if it cannot."""
     import json
     import tempfile
 
     file = cache_file()
+    name = ""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            speeds = json.loads(file.read_text())
+            speeds = parse_json(read_bytes(file))
         except (OSError, ValueError):
             speeds = {}
         if not isinstance(speeds, dict):
@@ -184,5 +191,9 @@ def _write_cache(speed: float) -> None:
         with os.fdopen(handle, "w") as stream:
             json.dump(speeds, stream)
         os.replace(name, file)
-    except OSError:
-        return
+    except OSError as error:
+        if name:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+        return error.strerror or str(error)
+    return None

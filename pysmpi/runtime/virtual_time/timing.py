@@ -26,10 +26,12 @@ import os
 import re
 from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
+from pysmpi.reading import open_lines
 from pysmpi.runtime.figures import SteadyFigures
 from pysmpi.runtime.virtual_time.cpu_clock import CpuClock, CpuTimer
 from pysmpi.runtime.virtual_time.host_speed import host_speed
@@ -301,6 +303,9 @@ class PlaybackTiming(_Quiet):
         return PlaybackTimer(blocks, factor * 1e-9, f"{self.file}: rank {pid}")
 
 
+_LONGEST = 200  # bytes of a line: a rank and a time
+
+
 def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
     """The speed (flop/s) of the machine and the blocks (ns) of each rank, from a recording.
 
@@ -308,9 +313,10 @@ def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
     """
     blocks: dict[int, array[int]] = {}
     try:
-        with open(file, encoding="ascii") as stream:
-            speed = _read_header(stream.readline(), file)
-            for number, line in enumerate(stream, 2):
+        with open_lines(file) as packed:
+            speed = _read_header(packed.readline(_LONGEST).decode("ascii"), file)
+            for number, data in enumerate(iter(partial(packed.readline, _LONGEST), b""), 2):
+                line = data.decode("ascii")
                 pid, _, nanoseconds = line.rstrip("\n").partition(" ")
                 if not (pid.isdigit() and nanoseconds.isdigit() and line.endswith("\n")):
                     raise UsageError(
@@ -321,9 +327,9 @@ def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
                 if own is None:
                     own = blocks[int(pid)] = array("q")
                 own.append(int(nanoseconds))
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, OverflowError):
+    except UsageError:
+        raise
+    except (ValueError, OverflowError):  # no ASCII, or a number that is too long
         raise UsageError(f"{file}: expected a recording of compute, got other data") from None
     return speed, blocks
 
