@@ -158,7 +158,9 @@ class _Reader:
         try:
             text = read_text(self._path.parent / name, "the file of a profile")
         except UsageError as error:
-            raise self._error(element, f"{attribute}: {error}") from None
+            raise self._error(
+                element, f"{attribute}: expected the file of a profile: {error}"
+            ) from None
         return self._quantity(element, f"{attribute}: {name}", text,
                               lambda said: read_profile(said, period))  # fmt: skip
 

@@ -63,5 +63,6 @@ def lines(path: str) -> Iterator[bytes]:
                         rest[position] = row[name]
                 yield json.dumps(rest, separators=(",", ":")).encode()
     except _errors(pyarrow) as error:
-        raise UsageError(f"{path}: expected the table of a recording: {error}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"{path}: expected the table of a recording: {reason}") from None
 

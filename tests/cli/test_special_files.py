@@ -170,17 +170,13 @@ def test_a_pipe_with_a_writer_is_read(status, tmp_path: Path, monkeypatch):
     import threading
 
     monkeypatch.setattr(reading, "PATIENCE", 60.0)
-    for name, words, text in (
-        ("hosts", READERS["hosts"], "cluster-n3\n"),
-        ("program.py", READERS["program.py"], "print('from a pipe')\n"),
-    ):
-        path = tmp_path / name
-        os.mkfifo(path)
-        writer = threading.Timer(0.05, path.write_text, [text])
-        writer.start()
-        code, out, err = status(*words)
-        writer.join()
-        assert code == 0, err
+    path = tmp_path / "program.py"
+    os.mkfifo(path)
+    writer = threading.Timer(0.05, path.write_text, ["print('from a pipe')\n"])
+    writer.start()
+    code, out, err = status("run", "program.py")
+    writer.join()
+    assert code == 0, err
     assert "from a pipe" in out
 
 

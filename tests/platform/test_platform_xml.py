@@ -131,7 +131,7 @@ WRONG = {
     "profile": (
         ZONE.format('<host id="c" speed="1Gf" state_file="x"/>'),
         "p.xml:6:",
-        'state_file: expected the file of a profile, got "x": No such file or directory',
+        "x: cannot be read: No such file or directory",
     ),
     "connection to no trace": (
         '<zone id="z" routing="Full"><host id="c" speed="1Gf"/></zone>'
