@@ -7,29 +7,18 @@ the line of the rank, and the lines at which others waited.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pysmpi import text
 from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
+from pysmpi.faults.changes import MachineChanges, parts_of
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
-from pysmpi.kernel.activities import present
-from pysmpi.kernel.plan import PlanBook
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
-from pysmpi.mpi.base.ranks import Lifecycle, Rank
-from pysmpi.platform.points import Link
-from pysmpi.platform.profiles import (
-    BANDWIDTH,
-    HOST_STATE,
-    LATENCY,
-    OF_HOSTS,
-    SPEED,
-    ProfileDef,
-    SpeedProfile,
-)
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.platform.profiles import LINK_STATE, OF_HOSTS, ProfileDef
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.reports.deadlock import group_waits, table
 from pysmpi.runtime.reports.waiting import WaitFinder
@@ -37,57 +26,6 @@ from pysmpi.runtime.simulation import RankState, Simulation
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
-
-
-class _OtherTimer:
-    """The lifecycle of a world in which one rank gets another timer."""
-
-    def __init__(
-        self, usual: Lifecycle, rank: Rank, wrap: Callable[[object], object]
-    ) -> None:
-        self._usual = usual
-        self._rank = rank
-        self._wrap = wrap
-        self.begin, self.end = usual.begin, usual.end
-
-    def equip(self, rank: Rank) -> None:
-        """Give a rank what belongs to it."""
-        self._usual.equip(rank)
-        if rank is self._rank and rank.timer is not None:
-            rank.timer = self._wrap(rank.timer)
-
-
-class ProfileTimer:
-    """The timer of a rank whose host has a profile of its speed."""
-
-    def __init__(self, timer: Any, speed: SpeedProfile, rank: Rank) -> None:
-        self._timer = timer
-        self._speed = speed
-        self._rank = rank
-
-    def stop(self) -> float:
-        """Stop it; the simulated seconds of compute, from the rank's own clock on."""
-        work = float(self._timer.stop())
-        rank = self._rank
-        return self._speed.seconds(rank.engine.now + rank.process.debt, work)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._timer, name)
-
-
-class SlowTimer:
-    """The timer of a rank whose host is slower: its compute takes `factor` times as long."""
-
-    def __init__(self, timer: Any, factor: float) -> None:
-        self._timer = timer
-        self._factor = factor
-
-    def stop(self) -> float:
-        """Stop it; the simulated seconds of compute."""
-        return float(self._timer.stop()) * self._factor
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._timer, name)
 
 
 class Injection:
@@ -98,37 +36,33 @@ class Injection:
     ) -> None:
         self.faults = list(faults)
         self.profiles = list(profiles)
-        self._due: set[Process] = set()  # events of profiles
         self.seed = seed
-        self._listens = False
         self.report: str | None = None
-        self.dead_links: dict[str, Fault] = {}
         self.simulation: Any = None
         self.job: Any = None
+        self.changes: Any = None
 
     def attach(self, job: Job) -> None:
         """Let the faults happen in a job that has not begun."""
         self.job = job
         hosts = {host.name for host in job.platform.hosts}
-        links = {link.name for link in job.platform.links}
         for fault in self.faults:
             if isinstance(fault, RandomFaults):
                 continue
             if fault.kind == "rank" and int(fault.name) >= job.options.nprocs:
+                raise UsageError(f"{fault.where}: expected a rank below {job.options.nprocs}")
+            if (fault.kind == "host" and fault.name not in hosts) or (
+                fault.kind == "link" and not job.platform.links_of(fault.name)
+            ):
                 raise UsageError(
-                    f"--fault {fault.text}: expected a rank below {job.options.nprocs}"
-                )
-            known = {"host": hosts, "link": links}.get(fault.kind)
-            if known is not None and fault.name not in known:
-                raise UsageError(
-                    f"--fault {fault.text}: no {fault.kind} {fault.name!r} in the platform "
+                    f"{fault.where}: no {fault.kind} {fault.name!r} in the platform "
                     f"{job.platform.name}"
                 )
         if any(one.kind not in OF_HOSTS for one in self.profiles):
             self._check_model(f"{job.platform.source}: profiles of links")
         for fault in self.faults:
             if isinstance(fault, Fault) and fault.kind == "link":
-                self._check_model(f"--fault {fault.text}")
+                self._check_model(fault.where)
         before: Callable[[Simulation], object] | None = job.on_ready
 
         def ready(simulation: Simulation) -> None:
@@ -150,17 +84,17 @@ class Injection:
 
     def begin(self) -> None:
         """The ranks are there: note the dates."""
-        for profile in self.profiles:
-            if profile.kind == SPEED:
-                speed = SpeedProfile(profile.profile)
-                for rank in self.simulation.universe.ranks:
-                    if rank.host.name == profile.name:
-                        self._time(rank, partial(ProfileTimer, speed=speed, rank=rank))
-            else:
-                self._next(profile, profile.profile.events())
+        simulation = self.simulation
+        of_parts = [one for one in self.faults if isinstance(one, Fault) and one.kind != "rank"]
+        parts = parts_of(self.job.platform, self.profiles, of_parts)
+        self.changes = MachineChanges(simulation, parts, self._off)
+        if any(part.kind == LINK_STATE for part in parts):
+            simulation.universe.listen(self)
+        self.changes.begin()
         for fault in self.faults:
             for one in self._drawn(fault) if isinstance(fault, RandomFaults) else [fault]:
-                self._at(one)
+                if one.kind == "rank":
+                    self._at(one)
 
     def _drawn(self, faults: RandomFaults) -> list[Fault]:
         """The first failure, which ends the job; or one of each rank, if the others go on."""
@@ -176,158 +110,45 @@ class Injection:
         return [Fault("rank", str(rank), date, None, faults.text)]
 
     def _at(self, fault: Fault) -> None:
-        simulation = self.simulation
-        place = simulation.universe.processes[0]
-        event = Process(simulation.engine, place.pid, place.slot, place.core)
-        event.resume = lambda: self._happens(fault)
-        simulation.engine.queue.push(fault.date, event)
-
-    def _happens(self, fault: Fault) -> None:
-        if not self.simulation.running:
-            return
-        if fault.kind == "link":
-            self._link(fault)
-        elif fault.slow is not None:
-            for rank in self._on_host(fault):
-                self._slow(rank, fault.slow)
-        else:
-            ranks = self._on_host(fault) if fault.kind == "host" else [
-                self.simulation.universe.ranks[int(fault.name)]
-            ]
-            alive = [
-                rank for rank in ranks
-                if self.simulation.outcomes[rank.pid].state is RankState.RUNNING
-            ]  # fmt: skip
-            if alive:
-                self._end(fault, alive)
-
-    def _on_host(self, fault: Fault) -> list[Rank]:
-        return [rank for rank in self.simulation.universe.ranks if rank.host.name == fault.name]
-
-    def _slow(self, rank: Rank, factor: float) -> None:
-        """Compute of a rank takes longer."""
-        self._time(rank, partial(SlowTimer, factor=factor))
-
-    def _time(self, rank: Rank, wrap: Callable[[object], object]) -> None:
-        """Wrap the timer of a rank; also of one that has not begun."""
-        if rank.timer is not None:
-            rank.timer = wrap(rank.timer)
-            return
-        rank.world.lifecycle = _OtherTimer(rank.world.lifecycle, rank, wrap)
-
-    def _next(self, one: ProfileDef, events: Iterator[tuple[float, float]]) -> None:
-        """Let the next event of a profile happen at its date."""
-        found = next(events, None)
-        if found is None:
-            return
-        date, value = found
+        """Let a rank die at its date."""
         simulation = self.simulation
         place = simulation.universe.processes[0]
         event = Process(simulation.engine, place.pid, place.slot, place.core)
 
         def happens() -> None:
-            self._due.discard(event)
-            if not simulation.running or self.report is not None:
-                return
-            self._change(one, date, value)
-            # Changes alone wake no rank: if nothing else is due, the ranks are in a deadlock.
-            if self._others():
-                self._next(one, events)
+            rank = simulation.universe.ranks[int(fault.name)]
+            if simulation.running and self._runs(rank):
+                self._end(fault, [rank])
 
-        if date <= 0.0 and one.kind in (BANDWIDTH, LATENCY):
-            self._change(one, date, value)
-            self._next(one, events)
-            return
         event.resume = happens
-        self._due.add(event)
-        simulation.engine.queue.push(date, event)
+        simulation.engine.queue.push(fault.date, event)
 
-    def _others(self) -> bool:
-        """Whether anything but changes is due, now or later."""
-        engine = self.simulation.engine
-        return engine.more_now() or any(
-            event not in self._due for _, event in engine.queue.all()
-        )
+    def _runs(self, rank: Rank) -> bool:
+        state: RankState = self.simulation.outcomes[rank.pid].state
+        return state is RankState.RUNNING
 
-    def _change(self, one: ProfileDef, date: float, value: float) -> None:
-        kind = "host" if one.kind == HOST_STATE else "link"
-        fault = Fault(kind, one.name, date, None, "", one.where)
-        if one.kind == HOST_STATE:
-            ranks = [
-                rank for rank in self._on_host(fault)
-                if self.simulation.outcomes[rank.pid].state is RankState.RUNNING
-            ] if not value else []  # fmt: skip
-            if ranks:
-                self._end(fault, ranks)
+    def _off(self, fault: Fault, used: bool) -> None:
+        """A host dies with its ranks; a link fails the messages on it."""
+        if fault.kind == "link":
+            if used:
+                self._end(fault, [], "; messages are on it")
             return
-        for link in self.job.platform.links_of(one.name):
-            if one.kind == BANDWIDTH:
-                self._set_bandwidth(link, value)
-            elif one.kind == LATENCY:
-                self._flows().resource_of(link).latency = value
-                self._replan()
-            elif value:
-                self.dead_links.pop(link.name, None)
-            else:
-                self._kill_link(link.name, fault)
-                if self._flows().resource_of(link).constraint.count:
-                    self._end(fault, [], "; messages are on it")
-
-    def _flows(self) -> Any:
-        """The model of the network, without a memory model around it."""
-        transport = self.simulation.engine.book.transport
-        while not hasattr(transport, "resource_of"):
-            transport = transport.network
-        return transport
-
-    def _replan(self) -> None:
-        """Forget plans that were made with former properties of links."""
-        self._flows().paths.clear()
-        engine = self.simulation.engine
-        engine.book = PlanBook(engine.book.transport, len(engine.book.places))
-
-    def _set_bandwidth(self, link: Link, bandwidth: float) -> None:
-        """Change the bandwidth of a link, also for messages on it."""
-        transport, system = self._flows(), self.simulation.engine.system
-        resource = transport.resource_of(link)
-        constraint, before = resource.constraint, resource.bandwidth
-        resource.bandwidth = bandwidth
-        resource.resistance = transport.weight / bandwidth
-        system.set_capacity(constraint, bandwidth)
-        for activity in present(constraint):
-            # Its bound was the smallest bandwidth of its links; so it is again.
-            least = min(one.capacity for one in activity.constraints)
-            if activity.system is not None and activity.bound in (before, least):
-                system.set_bound(activity, least)
-        self._replan()
-
-    def _link(self, fault: Fault) -> None:
-        """A link becomes slower, or stops carrying anything."""
-        for link in self.job.platform.links:
-            if link.name == fault.name and fault.slow is not None:
-                bandwidth = self._flows().resource_of(link).bandwidth
-                self._set_bandwidth(link, bandwidth / fault.slow)
-        if fault.slow is None:
-            self._kill_link(fault.name, fault)
-
-    def _kill_link(self, name: str, fault: Fault) -> None:
-        """Messages that start on this link fail from here on."""
-        self.dead_links[name] = fault
-        if not self._listens:
-            self._listens = True
-            self.simulation.universe.listen(self)
+        ranks = self.simulation.universe.ranks
+        alive = [rank for rank in ranks if rank.host.name == fault.name and self._runs(rank)]
+        if alive:
+            self._end(fault, alive)
 
     def flow_started(self, send: Send, now: float) -> None:
         """A message is on its way: not over a dead link."""
-        plan = send.plan
-        for constraint in () if plan is None else plan.constraints:
-            fault = self.dead_links.get(constraint.name)
-            if fault is not None and self.report is None:
-                members = send.context.members
-                source, target = members[send.source].pid, members[send.destination].pid
-                self._end(
-                    fault, [], f"; a message from rank {source} to rank {target} needs it"
-                )
+        off = self.changes.off
+        if not off or self.report is not None:
+            return
+        for name in sorted(off.keys() & self.changes.names_of(send)):
+            members = send.context.members
+            source, target = members[send.source].pid, members[send.destination].pid
+            more = f"; a message from rank {source} to rank {target} needs it"
+            self._end(off[name], [], more)
+            return
 
     def _end(self, fault: Fault, ranks: list[Rank], more: str = "") -> None:
         """A failure ends the job."""
@@ -336,8 +157,8 @@ class Injection:
         simulation = self.simulation
         if ranks and simulation.universe.tolerant:
             for rank in ranks:
-                where = fault.origin or f"--fault {fault.text}"
-                simulation.survive(rank, f"failed at t={text.seconds(fault.date)}, {where}")
+                date = text.seconds(fault.date)
+                simulation.survive(rank, f"failed at t={date}, {fault.where}")
                 simulation.kill(rank)
             return
         finder = WaitFinder(simulation)
@@ -355,7 +176,7 @@ class Injection:
         date = text.seconds(fault.date)
         lines = [
             f"{PartFailed.code} {PartFailed.title}: {what} failed at t={date} (simulated), "
-            f"{fault.origin or '--fault ' + fault.text}{more}"
+            f"{fault.where}{more}"
         ]
         lines += table([*groups, *others], ())
         lines.append(f"  real MPI: the launcher ends the job.   help: pysmpi explain "

@@ -1,10 +1,11 @@
 """The texts of `--fault`: `rank=7@2.5s`, `host=node-3@1s:slow=4`, `random:rate=0.1` and others.
 
-A failure without `:slow=F` is final.
+A failure without an effect such as `slow=F` is that of a part that dies.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from pysmpi.errors import UsageError
@@ -12,16 +13,20 @@ from pysmpi.platform.units import parse_time
 from pysmpi.text import real, whole
 
 KINDS = ("rank", "host", "link")
+EFFECTS = {"rank": (), "host": ("slow",), "link": ("slow", "latency")}
 _FORMS = (
-    "rank=N@TIME, host=NAME@TIME[:slow=FACTOR], link=NAME@TIME[:slow=FACTOR] or random:rate=RATE"
+    "rank=N@TIME, host=NAME@TIME[:slow=FACTOR[:for=TIME]], "
+    "link=NAME@TIME[:slow=FACTOR][:latency=FACTOR][:for=TIME] or random:rate=RATE"
 )
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A part of the machine fails, or becomes `slow` times slower, at a date (simulated s).
+    """A part of the machine fails, or is changed, at a date (simulated s).
 
-    `text` is the value of --fault; `origin` the place in a platform file instead.
+    It becomes `slow` times slower, or gets `latency` times its latency, until the date `end`;
+    without either it is dead. `text` is the value of --fault; `origin` the place in a platform file
+    instead.
     """
 
     kind: str
@@ -30,6 +35,18 @@ class Fault:
     slow: float | None = None
     text: str = ""
     origin: str = ""
+    latency: float | None = None
+    end: float = math.inf
+
+    @property
+    def dead(self) -> bool:
+        """Whether the part does nothing any more."""
+        return self.slow is None and self.latency is None
+
+    @property
+    def where(self) -> str:
+        """The option, or the place in a file, that asks for it."""
+        return self.origin or f"--fault {self.text}"
 
 
 @dataclass(frozen=True)
@@ -44,7 +61,7 @@ def parse_fault(text: str) -> Fault | RandomFaults:
     """The fault that a text describes; raises UsageError."""
     if text.startswith("random"):
         return _random(text)
-    head, sign, effect = text.partition(":")
+    head, *effects = text.split(":")
     kind, equals, rest = head.partition("=")
     name, at, when = rest.rpartition("@")
     if kind not in KINDS or not equals or not at or not name:
@@ -55,24 +72,68 @@ def parse_fault(text: str) -> Fault | RandomFaults:
         raise UsageError(f"--fault {text}: {error}") from None
     if kind == "rank" and whole(name) is None:
         raise UsageError(f"--fault {text}: expected the number of a rank, got {name!r}")
-    if not sign or effect == "dead":
-        return Fault(kind, name, date, None, text)
-    word, _, value = effect.partition("=")
-    factor = _number(value)
-    if word != "slow" or factor is None or factor < 1.0:
+    found = _effects(text, kind, effects)
+    end = date + found.pop("for", math.inf)
+    if end <= date:
+        raise UsageError(f"--fault {text}: the time of for= is too short at this date")
+    return Fault(kind, name, date, found.get("slow"), text, latency=found.get("latency"), end=end)
+
+
+def _effects(text: str, kind: str, effects: list[str]) -> dict[str, float]:
+    """The factors and the time of a fault."""
+    found: dict[str, float] = {}
+    dead = False
+    for effect in effects:
+        word, _, value = effect.partition("=")
+        if word in found or (dead and effect == "dead"):
+            raise UsageError(f"--fault {text}: expected {word} once")
+        if effect == "dead":
+            dead = True
+        elif word == "for":
+            found[word] = _lasting(text, value)
+        elif word in EFFECTS[kind]:
+            factor = _number(value)
+            if factor is None or factor < 1.0:
+                raise UsageError(
+                    f"--fault {text}: expected {word}=FACTOR, with a factor of at least 1, got "
+                    f"{effect!r}"
+                )
+            found[word] = factor
+        elif kind == "rank":
+            reason = ": a rank cannot be slow, expected its host" if word == "slow" else ""
+            raise UsageError(
+                f"--fault {text}{reason or f': expected no effect of a rank, got {effect!r}'}"
+            )
+        else:
+            known = [f"{one}=FACTOR" for one in EFFECTS[kind]]
+            raise UsageError(
+                f"--fault {text}: expected dead, {', '.join(known)} or for=TIME, got {effect!r}"
+            )
+    changed = found.keys() & {"slow", "latency"}
+    if dead and changed:
+        raise UsageError(f"--fault {text}: a part is dead or changed, not both")
+    if "for" in found and not changed and kind != "link":
         raise UsageError(
-            f"--fault {text}: expected dead or slow=FACTOR, with a factor of at least 1, got "
-            f"{effect!r}"
+            f"--fault {text}: ranks that die do not come back; for=TIME is for slow hosts and for "
+            "links"
         )
-    if kind == "rank":
-        raise UsageError(f"--fault {text}: a rank cannot be slow, expected its host")
-    return Fault(kind, name, date, factor, text)
+    return found
+
+
+def _lasting(text: str, value: str) -> float:
+    try:
+        found = parse_time(value, bare=True)
+    except UsageError as error:
+        raise UsageError(f"--fault {text}: for: {error}") from None
+    if found == 0.0:
+        raise UsageError(f"--fault {text}: for: expected a time above 0, got {value!r}")
+    return found
 
 
 def _random(text: str) -> RandomFaults:
     word, _, value = text.partition(":")[2].partition("=")
     rate = _number(value)
-    if word != "rate" or rate is None or rate <= 0.0:
+    if not text.startswith("random:") or word != "rate" or rate is None or rate <= 0.0:
         raise UsageError(
             f"--fault {text}: expected random:rate=RATE, the failures of a rank in a second"
         )

@@ -137,6 +137,9 @@ class Regulator:
     def begun(self, transfer: Activity, system: System) -> None:
         """A transfer begins."""
 
+    def changed(self, transfer: Activity, bound: float, system: System) -> None:
+        """The links of a transfer have changed; alone it would now have this bound."""
+
     def ended(self, transfer: Activity) -> None:
         """A transfer has ended."""
 

@@ -7,6 +7,8 @@ program, so its greenlet is left and entered once for any number of messages.
 
 from typing import Any, Final, Optional
 
+from mypy_extensions import mypyc_attr
+
 from pysmpi.kernel.activities import Activity, Constraint, present
 from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE, Plan
@@ -41,8 +43,20 @@ PAID: Final = 1  # its start cost is paid
 POSTED: Final = 2  # its request is posted, or its wait is over
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pace:
+    """The speed of cores that changes with time, as parts of their full speed."""
+
+    def seconds(self, begin: float, work: float) -> float:
+        """The seconds that `work` seconds at full speed take from the date `begin` (s) on."""
+        return work
+
+
 class Core:
-    """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it."""
+    """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it.
+
+    With a `pace` its speed changes; `factor` is the present part of its full speed.
+    """
 
     def __init__(self, speed: float, host: str = "", number: int = 0) -> None:
         self.speed: float = speed
@@ -50,12 +64,23 @@ class Core:
         self.number: int = number
         self.residents: int = 0
         self.shared: Optional[Constraint] = None
+        self.pace: Optional[Pace] = None
+        self.factor: float = 1.0
+
+    def alone(self, begin: float, seconds: float) -> float:
+        """The seconds that compute takes without others; at full speed it takes `seconds`."""
+        pace = self.pace
+        return seconds if pace is None else pace.seconds(begin, seconds)
+
+    def bills_alone(self) -> bool:
+        """Whether compute is billed with the changes of speed, as no others share the core."""
+        return self.pace is not None and self.residents <= 1
 
     @property
     def constraint(self) -> Constraint:
         """The resource that several residents share; most cores have one, and need none."""
         if self.shared is None:
-            self.shared = Constraint(self.speed, f"{self.host}/{self.number}")
+            self.shared = Constraint(self.speed * self.factor, f"{self.host}/{self.number}")
         return self.shared
 
 
@@ -64,9 +89,12 @@ class Execution(Activity):
 
     def __init__(self, process: "Process", flops: float) -> None:
         core = process.core
-        super().__init__(flops, 1.0, core.speed, [core.constraint], [1.0])
+        constraint = core.constraint
+        super().__init__(flops, 1.0, constraint.capacity, [constraint], [1.0])
         self.process: Process = process
-        self.alone: float = process.engine.now + flops / core.speed  # when it would end (s)
+        # The date (s) at which it would end without others.
+        now = process.engine.now
+        self.alone: float = now + core.alone(now, flops / core.speed)
 
     def finish(self) -> None:
         """Resume the process."""
@@ -212,6 +240,13 @@ class Process(AbstractProcess):
                     method(self, KernelRequest(), date)
         else:
             self.wait([engine.alarm(date)])
+
+    def owe(self, seconds: float) -> None:
+        """Let the next call first compute for `seconds` at full speed."""
+        core = self.core
+        if core.bills_alone():
+            seconds = core.alone(self.engine.now + self.debt, seconds)
+        self.debt += seconds
 
     def finish_compute(self) -> None:
         """Let the compute that is still owed pass."""
@@ -432,7 +467,8 @@ class Process(AbstractProcess):
         if self.debt > 0.0:
             seconds = self.debt
             self.debt = 0.0
-            if not self._compute(seconds):
+            billed = self.core.bills_alone()
+            if not (self._pass(seconds) if billed else self._compute(seconds)):
                 return False
         while self.next_start < len(self.starts):
             request = self.starts[self.next_start]
@@ -484,10 +520,10 @@ class Process(AbstractProcess):
         """Use the core for `seconds` of its full speed; True if it is done already."""
         core = self.core
         if core.residents <= 1:
-            return self._pass(seconds)
+            return self._pass(core.alone(self.engine.now, seconds))
         if self.inline and (core.shared is None or core.shared.count == 0):
             engine = self.engine
-            date = engine.now + seconds
+            date = engine.now + core.alone(engine.now, seconds)
             if engine.quiet_until(date):
                 engine.now = date
                 return True

@@ -190,19 +190,43 @@ class System(AbstractSystem):
 
     def set_bound(self, activity: Activity, bound: float) -> None:
         """Change the own rate limit of an activity, which may be under way."""
-        if activity.system is not None:
-            bundle = activity.bundle
-            if bundle is None:
-                left = activity.work - activity.limit * (self.queue.now - activity.begun)
-            else:
-                bundle.advance(self.queue.now)
-                left = activity.goal - bundle.progress
-            self.remove(activity)
-            activity.work = left if left > 0.0 else 0.0
-            activity.bound = bound
+        under_way = self._interrupt(activity)
+        activity.bound = bound
+        if under_way:
             self.add(activity)
+
+    def set_use(
+        self,
+        activity: Activity,
+        penalty: float,
+        bound: float,
+        constraints: list[Constraint],
+        weights: list[float],
+        kind: Optional[ActivityKind],
+    ) -> None:
+        """Change the resources of an activity, which may be under way, and its share of them."""
+        under_way = self._interrupt(activity)
+        activity.penalty = penalty
+        activity.bound = bound
+        activity.constraints = constraints
+        activity.weights = weights
+        activity.kind = kind
+        if under_way:
+            self.add(activity)
+
+    def _interrupt(self, activity: Activity) -> bool:
+        """Remove an activity that is under way, with the work that is left; False if it is not."""
+        if activity.system is None:
+            return False
+        bundle = activity.bundle
+        if bundle is None:
+            left = activity.work - activity.limit * (self.queue.now - activity.begun)
         else:
-            activity.bound = bound
+            bundle.advance(self.queue.now)
+            left = activity.goal - bundle.progress
+        self.remove(activity)
+        activity.work = left if left > 0.0 else 0.0
+        return True
 
     def _contend(self, constraint: Constraint) -> None:
         """The constraint may limit its members: bundle them anew."""

@@ -6,6 +6,7 @@ its date and its value, and `LOOPAFTER` or `PERIODICITY` for those that repeat.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator
 from dataclasses import field
@@ -65,49 +66,51 @@ class ProfileDef:
     where: str = field(default="", compare=False)
 
 
-class SpeedProfile:
-    """The speed of a host over time, asked for increasing dates."""
+@record(frozen=True)
+class Change:
+    """Multiplies a value by `factor` from the date `begin` to the date `end` (s)."""
 
-    def __init__(self, profile: PlatformProfile) -> None:
-        self._events = profile.events()
-        self._known: list[tuple[float, float]] = [(0.0, 1.0)]
-        self._ended = False
-        self._first = 0
+    begin: float
+    end: float
+    factor: float
 
-    def seconds(self, begin: float, work: float) -> float:
-        """The seconds that `work` seconds at full speed take from the date `begin` on."""
-        now, left = begin, work
-        place = self._find(begin)
-        while left > 0.0:
-            speed = self._known[place][1]
-            end = self._date(place + 1)
-            if speed > 0.0 and now + left / speed <= end:
-                return now + left / speed - begin
-            if end == math.inf:
-                raise UsageError(
-                    f"profile: a host has speed 0 from {now:g} s on, and a rank computes on it"
-                )
-            left -= (end - now) * speed
-            now = end
-            place += 1
-        return now - begin
 
-    def _find(self, date: float) -> int:
-        # Ranks of a host ask in about the order of their clocks.
-        place = self._first if self._known[self._first][0] <= date else 0
-        while self._date(place + 1) <= date:
-            place += 1
-        self._first = place
-        return place
+@record
+class Course:
+    """A value over time: `first` at the beginning, or what profiles say, multiplied by changes.
 
-    def _date(self, place: int) -> float:
-        while place >= len(self._known) and not self._ended:
-            event = next(self._events, None)
-            if event is None:
-                self._ended = True
-            else:
-                self._known.append(event)
-        return self._known[place][0] if place < len(self._known) else math.inf
+    Changes that overlap all apply.
+    """
+
+    first: float
+    profiles: list[PlatformProfile] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def events(self) -> Iterator[tuple[float, float]]:
+        """Dates and new values, one for each date; without end if a profile repeats."""
+        dates = sorted({one.begin for one in self.changes} | {one.end for one in self.changes})
+        changing = ((date, None) for date in dates if date < math.inf)
+        said = (profile.events() for profile in self.profiles)
+        value, date = self.first, 0.0
+        due = False
+        for when, new in heapq.merge(*said, changing, key=_date):
+            if due and when > date:
+                yield date, self._changed(value, date)
+            due, date = True, when
+            if new is not None:
+                value = new
+        if due:
+            yield date, self._changed(value, date)
+
+    def _changed(self, value: float, date: float) -> float:
+        for one in self.changes:
+            if one.begin <= date < one.end:
+                value *= one.factor
+        return value
+
+
+def _date(event: tuple[float, float | None]) -> float:
+    return event[0]
 
 
 def check_profile(kind: str, profile: PlatformProfile) -> None:

@@ -237,7 +237,8 @@ class Options:
         "Check the program against the rules of MPI; repeatable. See pysmpi explain.",
     )  # fmt: skip
     fault: Sequence[str] | str = _option(
-        (), _TEXTS, "--fault", "rank=N@TIME|host=NAME@TIME[:slow=F]|link=...|random:rate=R",
+        (), _TEXTS, "--fault",
+        "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|random:rate=R",
         "A part of the machine that fails, or becomes slow; repeatable.",
     )  # fmt: skip
     on_failure: OnFailure = _option(

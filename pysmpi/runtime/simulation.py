@@ -18,7 +18,7 @@ from pysmpi.frames import CallSite, current_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.plan import PlanBook, Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Core, Pace, Process
 from pysmpi.kernel.requests import KernelRequest
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi.base.options import ENVIRONMENT
@@ -46,6 +46,7 @@ from pysmpi.runtime.process.exits import EXIT_HARD
 from pysmpi.runtime.process.tools import Named, begin_fiber
 from pysmpi.runtime.program_errors import error_site, internal_error
 from pysmpi.runtime.virtual_time.cpu_time import OTHER_THREADS
+from pysmpi.runtime.virtual_time.paced import PacedTimer
 
 try:
     from pysmpi.runtime.process.frame_stacks import beginning, waiting
@@ -120,6 +121,7 @@ class Simulation:
         self.outcomes: list[Outcome] = []
         self.lost: list[str] = []  # ranks that failed while the others went on, and why
         self.cores: dict[Slot, Core] = {}
+        self.paces: dict[str, Pace] = {}  # of hosts whose speed changes, by name
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
         self.on_deadlock = on_deadlock
         self.polling: frozenset[int] = frozenset()  # ranks that only test, without success
@@ -206,6 +208,8 @@ class Simulation:
         rank = self.universe.ranks[current.pid]
         process = rank.process
         rank.world.lifecycle.equip(rank)
+        if process.core.pace is not None and rank.timer is not None:
+            rank.timer = PacedTimer(rank.timer, rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
         fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))
         # A greenlet keeps the arguments of its function, so it has none.
@@ -220,6 +224,7 @@ class Simulation:
         if core is None:
             speed = place.host.speed or UNKNOWN_SPEED
             core = self.cores[place] = Core(speed, place.host.name, place.core)
+            core.pace = self.paces.get(core.host)
         return core
 
     def _fiber(self, rank: Rank, process: Process, body: Callable[..., object]) -> Fiber:

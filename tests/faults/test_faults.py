@@ -139,7 +139,7 @@ def test_random_failures_repeat_with_the_seed() -> None:
         ("disk=1@1s", "expected rank=N@TIME"),
         ("rank=7@soon", "soon"),
         ("rank=x@1s", "expected the number of a rank, got 'x'"),
-        ("host=a@1s:fast", "expected dead or slow=FACTOR"),
+        ("host=a@1s:fast", "expected dead, slow=FACTOR or for=TIME"),
         ("host=a@1s:slow=0.5", "with a factor of at least 1"),
         ("rank=1@1s:slow=2", "a rank cannot be slow"),
         ("random:often", "expected random:rate=RATE"),

@@ -6,9 +6,10 @@ import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.faults.speeds import SpeedProfile
 from pysmpi.platform import load
 from pysmpi.platform.dump import dump
-from pysmpi.platform.profiles import PlatformProfile, SpeedProfile, read_profile
+from pysmpi.platform.profiles import Course, PlatformProfile, read_profile
 from pysmpi.platform.xml_dump import dump_xml
 from pysmpi.replay import Replay
 
@@ -135,13 +136,14 @@ def test_compute_takes_longer_while_a_host_is_slow(machine):
 
 
 def test_a_speed_over_time():
-    speed = SpeedProfile(PlatformProfile(((1.0, 0.5), (3.0, 2.0)), 1.0))  # again from 5 s on
+    profile = PlatformProfile(((1.0, 0.5), (3.0, 2.0)), 1.0)  # again from 5 s on
+    speed = SpeedProfile(Course(1.0, [profile]))
     assert speed.seconds(0.0, 1.0) == 1.0
     assert speed.seconds(0.5, 1.0) == pytest.approx(0.5 + 1.0)
     assert speed.seconds(1.0, 3.0) == pytest.approx(2.0 + 1.0)
     assert speed.seconds(4.0, 3.0) == pytest.approx(1.0 + 1.0 / 0.5)
     assert speed.seconds(0.0, 1.0) == 1.0  # an earlier date again
-    ended = SpeedProfile(PlatformProfile(((1.0, 0.0),)))
+    ended = SpeedProfile(Course(1.0, [PlatformProfile(((1.0, 0.0),))]))
     with pytest.raises(UsageError, match="speed 0 from 1 s on"):
         ended.seconds(0.0, 2.0)
 

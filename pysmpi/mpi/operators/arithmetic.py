@@ -67,7 +67,7 @@ class OperatorMeter:
         if not self.measured:
             self.owed.append((process, sizes))
         elif not process.finished:
-            process.debt += sum(map(self.flops, sizes)) / process.core.speed
+            process.owe(sum(map(self.flops, sizes)) / process.core.speed)
 
     def flops(self, nbytes: float) -> float:
         """The time of an application on this number of bytes, from the nearest measured size."""

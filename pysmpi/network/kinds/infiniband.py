@@ -61,6 +61,11 @@ class Pair(Regulator):
         self.model.alone[transfer] = transfer.bound
         self.model.update(self.source, system)
 
+    def changed(self, transfer: Activity, bound: float, system: System) -> None:
+        """The links of a message have changed."""
+        self.model.alone[transfer] = bound
+        self.model.update(self.source, system)
+
     def ended(self, transfer: Activity) -> None:
         """Forget a message; the others become faster."""
         system = self.model.system

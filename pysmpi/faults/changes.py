@@ -1,0 +1,258 @@
+"""Changes of a machine while ranks run: of speeds, bandwidths and latencies, and of states.
+
+Profiles of the platform and `--fault` ask for them; both become courses of values over time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pysmpi.faults.specification import Fault
+from pysmpi.faults.speeds import SpeedProfile
+from pysmpi.kernel.activities import Activity, Bundle, present
+from pysmpi.kernel.engine import Flow
+from pysmpi.kernel.plan import PlanBook
+from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.requests import Send
+from pysmpi.platform.model import Platform
+from pysmpi.platform.points import Link
+from pysmpi.platform.profiles import (
+    BANDWIDTH,
+    HOST_STATE,
+    LATENCY,
+    LINK_STATE,
+    OF_HOSTS,
+    SPEED,
+    Change,
+    Course,
+    ProfileDef,
+)
+from pysmpi.runtime.simulation import Simulation
+
+# The part of its speed that a core has on which others compute, too, while its host has speed 0.
+STANDSTILL = 1e-30
+
+
+@dataclass
+class Part:
+    """A host, or a link, one property of which changes; `faults` say why it is off."""
+
+    kind: str
+    name: str
+    course: Course
+    link: Link | None = None
+    faults: list[Fault] = field(default_factory=list)
+
+    def fault(self, date: float) -> Fault:
+        """The fault that applies at a date, at which the part goes off."""
+        found = next(one for one in reversed(self.faults) if one.date <= date < one.end)
+        return replace(found, name=self.name, date=date)
+
+
+def parts_of(
+    platform: Platform, profiles: Sequence[ProfileDef], faults: Sequence[Fault]
+) -> list[Part]:
+    """All parts that change; a link that a split-duplex name means is two."""
+    found: dict[tuple[str, str], Part] = {}
+
+    def of(kind: str, name: str) -> list[Part]:
+        links = [] if kind in OF_HOSTS else platform.links_of(name)
+        names = [name] if kind in OF_HOSTS else [link.name for link in links]
+        parts = []
+        for i, one in enumerate(names):
+            link = links[i] if links else None
+            first = 1.0
+            if link is not None and kind != LINK_STATE:
+                first = link.bandwidth if kind == BANDWIDTH else link.latency
+            parts.append(found.setdefault((kind, one), Part(kind, one, Course(first), link)))
+        return parts
+
+    for profile in profiles:
+        for part in of(profile.kind, profile.name):
+            part.course.profiles.append(profile.profile)
+            if profile.kind in (HOST_STATE, LINK_STATE):
+                kind = "host" if profile.kind == HOST_STATE else "link"
+                part.faults.append(Fault(kind, profile.name, 0.0, None, "", profile.where))
+    for fault in faults:
+        for kind, factor in _effects(fault):
+            for part in of(kind, fault.name):
+                part.course.changes.append(Change(fault.date, fault.end, factor))
+                if fault.dead:
+                    part.faults.append(fault)
+    return list(found.values())
+
+
+def _effects(fault: Fault) -> Iterator[tuple[str, float]]:
+    """The properties that a fault changes, and their factors."""
+    host = fault.kind == "host"
+    if fault.dead:
+        yield (HOST_STATE if host else LINK_STATE), 0.0
+    if fault.slow is not None:
+        yield (SPEED if host else BANDWIDTH), 1.0 / fault.slow
+    if fault.latency is not None:
+        yield LATENCY, fault.latency
+
+
+class MachineChanges:
+    """Lets the parts of the machine of a run change at their dates.
+
+    `fails(fault, used)` is called when a host goes off, or a link; `used` if messages are on it.
+    `off` has the faults of the links that are off, by name.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        parts: Sequence[Part],
+        fails: Callable[[Fault, bool], object],
+    ) -> None:
+        self.simulation = simulation
+        self.parts = parts
+        self.fails = fails
+        self.off: dict[str, Fault] = {}
+        self._due: set[Process] = set()
+
+    def begin(self) -> None:
+        """The ranks are there, and have not begun."""
+        for part in self.parts:
+            if part.kind == SPEED:
+                pace = self.simulation.paces[part.name] = SpeedProfile(part.course)
+                for core in self._cores(part.name):
+                    core.pace = pace
+            self._next(part, part.course.events())
+
+    def _next(self, part: Part, events: Iterator[tuple[float, float]]) -> None:
+        """Let the next event of a part happen at its date."""
+        found = next(events, None)
+        if found is None or found[0] == math.inf:
+            return
+        date, value = found
+        simulation = self.simulation
+        if date <= 0.0 and part.kind not in (HOST_STATE, LINK_STATE):
+            self._change(part, date, value)
+            self._next(part, events)
+            return
+        place = simulation.universe.processes[0]
+        event = Process(simulation.engine, place.pid, place.slot, place.core)
+
+        def happens() -> None:
+            self._due.discard(event)
+            if not simulation.running or simulation.engine.stopped:
+                return
+            self._change(part, date, value)
+            # Changes alone wake no rank: if nothing else is due, the ranks are in a deadlock.
+            if self._others():
+                self._next(part, events)
+
+        event.resume = happens
+        self._due.add(event)
+        simulation.engine.queue.push(date, event)
+
+    def _others(self) -> bool:
+        """Whether anything but changes is due, now or later."""
+        engine = self.simulation.engine
+        if engine.more_now() or engine.system.pending():
+            return True
+        return any(event not in self._due for _, event in engine.queue.all())
+
+    def _change(self, part: Part, date: float, value: float) -> None:
+        if part.kind == SPEED:
+            for core in self._cores(part.name):
+                self._set_speed(core, value)
+        elif part.kind == HOST_STATE:
+            if not value:
+                self.fails(part.fault(date), False)
+        elif part.kind == LINK_STATE:
+            if value:
+                self.off.pop(part.name, None)
+            elif part.name not in self.off:
+                fault = self.off[part.name] = part.fault(date)
+                used = any(part.name in self.names_of(flow.send) for flow in self._flows())
+                self.fails(fault, used)
+        else:
+            self._set_link(part, value)
+
+    # Cores.
+
+    def _cores(self, host: str) -> list[Core]:
+        return [core for core in self.simulation.cores.values() if core.host == host]
+
+    def _set_speed(self, core: Core, value: float) -> None:
+        """Change the speed of a core, also for those that share it now."""
+        core.factor = max(value, STANDSTILL)
+        shared = core.shared
+        if shared is not None:
+            system, speed = self.simulation.engine.system, core.speed * core.factor
+            computing = present(shared)
+            system.set_capacity(shared, speed)
+            for activity in computing:
+                system.set_bound(activity, speed)
+
+    # Links.
+
+    def transport(self) -> Any:
+        """The model of the network, without others around it."""
+        found: Any = self.simulation.engine.book.transport
+        while not hasattr(found, "resource_of"):
+            found = found.flows if hasattr(found, "flows") else found.network
+        return found
+
+    def names_of(self, send: Send) -> set[str]:
+        """The names of the links that a message needs; its acknowledgements may need some."""
+        transport = self.transport()
+        ends = [transport.hosts[slot] for slot in slots_of(send)]
+        names = {link.name for link in transport.platform.way(*ends)}
+        if transport.cross_traffic:
+            names |= {link.name for link in transport.platform.way(*reversed(ends))}
+        return names
+
+    def _flows(self) -> list[Flow]:
+        """The messages on their way."""
+        found: list[Activity] = []
+        for _, event in self.simulation.engine.queue.all():
+            if isinstance(event, Flow):
+                found.append(event)
+            elif isinstance(event, Bundle):
+                found += event.members()
+        for bundle in self.simulation.engine.system.fresh:
+            found += bundle.members()
+        return [one for one in dict.fromkeys(found) if isinstance(one, Flow) and not one.gone]
+
+    def _set_link(self, part: Part, value: float) -> None:
+        """Change the bandwidth or the latency of a link, also for messages on their way."""
+        transport = self.transport()
+        resource = transport.resource_of(part.link)
+        if part.kind == BANDWIDTH:
+            resource.bandwidth = value
+            resource.resistance = transport.weight / value
+            self.simulation.engine.system.set_capacity(resource.constraint, value)
+        else:
+            resource.latency = value
+        transport.paths.clear()
+        engine = self.simulation.engine
+        engine.book = PlanBook(engine.book.transport, len(engine.book.places))
+        for flow in self._flows():
+            if flow.send.plan is not None and flow.send.plan.kind is not None:
+                self._set_flow(flow, flow.send)
+
+    def _set_flow(self, flow: Flow, send: Send) -> None:
+        """Give a message on its way the share that it now has of its links."""
+        plan = self.transport().plan(*slots_of(send), send.nbytes)
+        old = send.plan
+        regulator = None if old is None else old.regulator
+        bound = plan.bound if regulator is None else flow.bound
+        system = self.simulation.engine.system
+        if flow.penalty != plan.penalty or flow.bound != bound:
+            system.set_use(flow, plan.penalty, bound, plan.constraints, plan.weights, plan.kind)
+        if regulator is not None:
+            regulator.changed(flow, plan.bound, system)
+
+
+def slots_of(send: Send) -> tuple[int, int]:
+    """The slots of the sender and of the receiver of a message."""
+    context = send.context
+    sources = context if context.peer is None else context.peer
+    return sources.members[send.source].slot, context.members[send.destination].slot
