@@ -20,6 +20,18 @@ def options_table() -> str:
         default = f"`{option.default}`" if option.default else ""
         rows.append(f"| `{option.name}` | {default} | {option.help} |")
     rows.append("| `smpi/OPERATION` | | algorithm of a collective, as `--coll` |")
+    return "\n".join(rows) + "\n\n" + foreign_table()
+
+
+def foreign_table() -> str:
+    """The options of SimGrid that have no effect, and the reasons, as a table."""
+    from pysmpi.platform.simgrid_names import FOREIGN
+
+    reasons: dict[str, list[str]] = {}
+    for row in FOREIGN.values():
+        reasons.setdefault(row.line(), []).append(f"`{row.name}`")
+    rows = ["| without effect | reason, or what does the same |", "| --- | --- |"]
+    rows += [f"| {', '.join(names)} | {reason} |" for reason, names in reasons.items()]
     return "\n".join(rows) + "\n"
 
 

@@ -19,10 +19,13 @@ def command() -> None:
 @command.command("check")
 @click.argument("file")
 def check(file: str) -> int:
-    """Read FILE, and check that its hosts reach each other."""
+    """Read FILE, and check its options, and that its hosts reach each other."""
+    from pysmpi.cli.platform_options import wrong_options
     from pysmpi.platform.check import check as check_platform
 
     report = check_platform(file)
+    if report.ok:
+        report.problems += wrong_options(file)
     if report.ok:
         click.echo(str(report))
         return 0

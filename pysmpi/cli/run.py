@@ -277,12 +277,16 @@ def _set_variables(line: CommandLine) -> None:
 
 def _list_cfg() -> None:
     from pysmpi.platform.config import OPTIONS
+    from pysmpi.platform.simgrid_names import FOREIGN
 
-    width = max(map(len, OPTIONS))
+    width = max(map(len, [*OPTIONS, *FOREIGN]))
     for option in OPTIONS.values():
         default = f" [{option.default}]" if option.default else ""
         click.echo(f"{option.name.ljust(width)}  {option.help}{default}")
     click.echo(f"{'smpi/OPERATION'.ljust(width)}  algorithm of a collective, as --coll")
+    click.echo("\nOptions of SimGrid without effect, and why:\n")
+    for row in FOREIGN.values():
+        click.echo(f"{row.name.ljust(width)}  {row.line()}")
 
 
 def _note(message: str) -> None:

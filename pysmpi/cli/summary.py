@@ -53,6 +53,10 @@ def summary(result: Result) -> str:
     lines += [f"failed: {one}" for one in result.lost]
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
+    if result.no_effect:
+        lines.append(
+            f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)"
+        )
     if result.host_speed is not None:
         from pysmpi.runtime.virtual_time.host_speed import doubt
 

@@ -242,8 +242,30 @@ def build(s: Schedule, call: Call, name: str | None = None) -> frozenset[str]:
     """
     builder = Builder(s, call)
     if call.size > 1 or call.op.startswith("neighbor"):
+        if call.op in MEETINGS and call.selection is not None and call.selection.meets:
+            meet(builder, call)
         builder.perform(call, name)
     return builder.ready
+
+
+# The collectives that wait for all ranks with SimGrid's option smpi/barrier-collectives.
+MEETINGS = frozenset(
+    ("bcast", "gather", "gatherv", "scatter", "scatterv", "reduce", "scan", "exscan")
+)
+
+
+def meet(s: Builder, c: Call) -> None:
+    """Wait for all ranks, by signals in shared memory, which take no time."""
+    if c.nonblocking:
+        return
+    if c.rank:
+        s.share(0, 0)
+        s.recv(0, 0)
+        return
+    for peer in range(1, c.size):
+        s.recv(peer, 0)
+    for peer in range(1, c.size):
+        s.share(peer, 0)
 
 
 def named_schedules(

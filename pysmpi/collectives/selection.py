@@ -34,7 +34,7 @@ class Selection:
     algorithms that are tuned with them. Immutable.
     """
 
-    __slots__ = ("_hash", "_held", "_inner", "lines", "overrides", "selector", "tuner")
+    __slots__ = ("_hash", "_held", "_inner", "lines", "meets", "overrides", "selector", "tuner")
 
     def __init__(
         self,
@@ -42,8 +42,12 @@ class Selection:
         overrides: Mapping[str, str] = {},
         tuner: Tries | None = None,
         lines: HostLines | None = None,
+        meets: bool = False,
     ) -> None:
-        """Check the names; UsageError lists the known ones."""
+        """Check the names; UsageError lists the known ones.
+
+        If all ranks `meet`, rooted collectives and scans first wait for all.
+        """
         if not registry.is_selector(selector) and looks_like_file(selector):
             self._held = load(selector)
         else:
@@ -59,6 +63,7 @@ class Selection:
         self.overrides: dict[str, str] = dict(overrides)
         self.tuner = tuner
         self.lines = lines
+        self.meets = meets
         self._inner: Selection | None = None
         self._hash: int = hash((selector, tuple(sorted(self.overrides.items()))))
 
@@ -72,6 +77,7 @@ class Selection:
             and self.overrides == other.overrides
             and self.tuner is other.tuner
             and self.lines is other.lines
+            and self.meets == other.meets
         )
 
     def __repr__(self) -> str:
@@ -96,7 +102,8 @@ class Selection:
             if option.startswith("smpi/") and op in OPERATIONS:
                 names[op] = value
         chosen = selector or options.get("smpi/coll-selector") or otherwise
-        return cls(chosen, {**names, **overrides})
+        meets = options.get("smpi/barrier-collectives", "no").lower() in ("yes", "on", "true", "1")
+        return cls(chosen, {**names, **overrides}, meets=meets)
 
     @property
     def automatic(self) -> bool:
@@ -105,11 +112,11 @@ class Selection:
 
     def tried_on(self, tuner: Tries) -> Selection:
         """The same selection with a machine to try algorithms on."""
-        return Selection(self.selector, self.overrides, tuner, self.lines)
+        return Selection(self.selector, self.overrides, tuner, self.lines, self.meets)
 
     def on_lines(self, lines: HostLines) -> Selection:
         """The same selection with the line costs of the hosts."""
-        return Selection(self.selector, self.overrides, self.tuner, lines)
+        return Selection(self.selector, self.overrides, self.tuner, lines, self.meets)
 
     def inner(self) -> Selection:
         """The selection for the nested collectives of an automatically chosen algorithm.
@@ -121,7 +128,7 @@ class Selection:
         if self._inner is None:
             kept = {op: name for op, name in self.overrides.items() if name != AUTOMATIC}
             selector = "ompi5" if self.selector == AUTOMATIC else self.selector
-            self._inner = Selection(selector, kept, None, self.lines)
+            self._inner = Selection(selector, kept, None, self.lines, self.meets)
         return self._inner
 
     def start(self, op: str, nonblocking: bool = False) -> str:

@@ -37,7 +37,7 @@ STANDSTILL = 1e-30
 
 
 @dataclass
-class Part:
+class ChangingPart:
     """A host, or a link, one property of which changes; `faults` say why it is off."""
 
     kind: str
@@ -54,11 +54,11 @@ class Part:
 
 def parts_of(
     platform: Platform, profiles: Sequence[ProfileDef], faults: Sequence[Fault]
-) -> list[Part]:
+) -> list[ChangingPart]:
     """All parts that change; a link that a split-duplex name means is two."""
-    found: dict[tuple[str, str], Part] = {}
+    found: dict[tuple[str, str], ChangingPart] = {}
 
-    def of(kind: str, name: str) -> list[Part]:
+    def of(kind: str, name: str) -> list[ChangingPart]:
         links = [] if kind in OF_HOSTS else platform.links_of(name)
         names = [name] if kind in OF_HOSTS else [link.name for link in links]
         parts = []
@@ -67,7 +67,9 @@ def parts_of(
             first = 1.0
             if link is not None and kind != LINK_STATE:
                 first = link.bandwidth if kind == BANDWIDTH else link.latency
-            parts.append(found.setdefault((kind, one), Part(kind, one, Course(first), link)))
+            parts.append(
+                found.setdefault((kind, one), ChangingPart(kind, one, Course(first), link))
+            )
         return parts
 
     for profile in profiles:
@@ -106,7 +108,7 @@ class MachineChanges:
     def __init__(
         self,
         simulation: Simulation,
-        parts: Sequence[Part],
+        parts: Sequence[ChangingPart],
         fails: Callable[[Fault, bool], object],
     ) -> None:
         self.simulation = simulation
@@ -124,7 +126,7 @@ class MachineChanges:
                     core.pace = pace
             self._next(part, part.course.events())
 
-    def _next(self, part: Part, events: Iterator[tuple[float, float]]) -> None:
+    def _next(self, part: ChangingPart, events: Iterator[tuple[float, float]]) -> None:
         """Let the next event of a part happen at its date."""
         found = next(events, None)
         if found is None or found[0] == math.inf:
@@ -158,7 +160,7 @@ class MachineChanges:
             return True
         return any(event not in self._due for _, event in engine.queue.all())
 
-    def _change(self, part: Part, date: float, value: float) -> None:
+    def _change(self, part: ChangingPart, date: float, value: float) -> None:
         if part.kind == SPEED:
             for core in self._cores(part.name):
                 self._set_speed(core, value)
@@ -221,7 +223,7 @@ class MachineChanges:
             found += bundle.members()
         return [one for one in dict.fromkeys(found) if isinstance(one, Flow) and not one.gone]
 
-    def _set_link(self, part: Part, value: float) -> None:
+    def _set_link(self, part: ChangingPart, value: float) -> None:
         """Change the bandwidth or the latency of a link, also for messages on their way."""
         transport = self.transport()
         resource = transport.resource_of(part.link)

@@ -31,6 +31,8 @@ FITTED = (
     "smpi/lat-factor",
     "smpi/bw-factor",
 )
+# Options that choose outputs of a run; they act in its command, and not in the file of a machine.
+OF_RUNS = ("tracing", "tracing/smpi", "smpi/list-leaks")
 # Of model hybrid, and of SimGrid's InfiniBand, which is built on it.
 HYBRIDS = {"hybrid", "ib"}
 HYBRID_ONLY = {
@@ -51,8 +53,8 @@ def choose(
     command = {canonical(key, f"--cfg {key}"): value for key, value in cfg.items()}
     for known in platform.models:
         _check_name(known, platform)
-    calibrated = _named(config.get("network/model"), platform.source) or DEFAULT
-    said = _named(command.get("network/model"), "--cfg")
+    calibrated = model_named(config.get("network/model"), platform.source) or DEFAULT
+    said = model_named(command.get("network/model"), "--cfg")
     if name is not None and said is not None and name != said:
         raise UsageError(
             f"--model {name}: found --cfg network/model:{command['network/model']}, "
@@ -69,10 +71,13 @@ def choose(
             config.pop(own, None)
             if own in command:
                 command.setdefault(common, command.pop(own))
-    return model, Settings(config, platform.models.get(chosen, {}), command)
+    unheard = [one for one in OF_RUNS if config.pop(one, None)]
+    settings = Settings(config, platform.models.get(chosen, {}), command)
+    settings.unheard += unheard
+    return model, settings
 
 
-def _named(text: str | None, where: str) -> str | None:
+def model_named(text: str | None, where: str) -> str | None:
     """The model of a value of `network/model`; None for unknown values."""
     if not text:
         return None

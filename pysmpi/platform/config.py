@@ -1,8 +1,9 @@
 """SimGrid's option names, for `--cfg NAME:VALUE`, `<config>` and YAML's `config:`.
 
 Options of smpirun's command lines are accepted. Those with a counterpart in pysmpi have an effect,
-those that only control SimGrid's own implementation have none, and others are refused by name. The
-parser of an option validates it: every value is read when the settings of a run are made.
+those that only control SimGrid's own implementation have none (see `simgrid_names.py`), and others
+are refused by name. The parser of an option validates it: every value is read when the settings of
+a run are made.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
+from pysmpi.platform.simgrid_names import FOREIGN, OLD_SPELLINGS
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
 from pysmpi.records import record
 from pysmpi.text import did_you_mean
@@ -71,6 +73,20 @@ def duration(text: str) -> float:
         raise UsageError(
             f"expected a number of seconds, not negative, or a time such as 10us, got {text!r}"
         ) from None
+
+
+def buffering(text: str) -> str:
+    """Whether messages are buffered."""
+    if text not in ("zero", "infty"):
+        raise UsageError(f"expected zero or infty, got {text!r}")
+    return text
+
+
+def trace_form(text: str) -> str:
+    """The suffix of a format of traces."""
+    if text.lower() not in ("paje", "ti"):
+        raise UsageError(f"expected Paje or TI, got {text!r}")
+    return text.lower()
 
 
 def threshold(text: str) -> float:
@@ -137,17 +153,22 @@ class Segments:
 
     below: float | None = None  # at and below the first bound; None: the first segment's values
     zero: bool = True  # whether a value may be 0
+    empty: str = ""  # what no segments mean, if they may be missing
 
     def __call__(self, text: str) -> Piecewise:
+        text = text.strip() or self.empty
         found = parse_segments(text, "", self.below)
         if not self.zero and any(values[0] == 0.0 for values in found.values):
             raise UsageError("a factor of 0 would keep messages from ever arriving")
         return found
 
 
-overheads = Segments()
+# SimGrid's options smpi/... may be empty.
+overheads = Segments(empty="0:0:0")
 latency_factors = Segments(1.0)
 bandwidth_factors = Segments(1.0, zero=False)
+own_latency_factors = Segments(1.0, empty="0:1")
+own_bandwidth_factors = Segments(1.0, zero=False, empty="0:1")
 
 
 @record(frozen=True)
@@ -178,8 +199,8 @@ _OPTIONS = [  # fmt: skip
            latency_factors),
     Option("network/bandwidth-factor", "", "bandwidth factor by size (bytes:factor;...)",
            bandwidth_factors),
-    Option("smpi/lat-factor", "", "latency factor in model hybrid only", latency_factors),
-    Option("smpi/bw-factor", "", "bandwidth factor in model hybrid only", bandwidth_factors),
+    Option("smpi/lat-factor", "", "latency factor in model hybrid only", own_latency_factors),
+    Option("smpi/bw-factor", "", "bandwidth factor in model hybrid only", own_bandwidth_factors),
     Option("network/weight-S", "", "bytes that weigh a link's bandwidth in the round-trip penalty",
            number),
     Option("network/TCP-gamma", "", "largest TCP window (bytes); 0: no window", number),
@@ -259,59 +280,35 @@ _OPTIONS = [  # fmt: skip
            duration),
     Option("memory/single-copy-page", "", "time for each page of 4 KiB with cma, knem or xpmem",
            duration),
+    Option("smpi/buffering", "infty",
+           "zero: no message leaves before its receive; infty: as the thresholds say", buffering),
+    Option("smpi/barrier-collectives", "no",
+           "whether rooted collectives and scans first wait for all ranks (yes, no)", flag),
+    Option("smpi/list-leaks", "0", "above 0: report objects that are not freed, as --check leaks",
+           count),
+    Option("tracing", "no", "whether to write a trace, as --trace (yes, no)", flag),
+    Option("tracing/smpi", "no", "the same (yes, no)", flag),
+    Option("tracing/filename", "simgrid.trace", "file of this trace"),
+    Option("tracing/smpi/format", "Paje", "format of this trace: Paje or TI", trace_form),
     Option("smpi/init", "0", "time that MPI_Init takes (s)", duration),
     Option("smpi/barrier-finalization", "no", "whether MPI_Finalize is a barrier (yes, no)", flag),
 ]
 
 OPTIONS = {option.name: option for option in _OPTIONS}
 
-ALIASES = {
-    "smpi/finalization-barrier": "smpi/barrier-finalization",
-    "smpi/running-power": "smpi/host-speed",
-    "smpi/running_power": "smpi/host-speed",
-    "smpi/async_small_thres": "smpi/async-small-thresh",
-    "smpi/async_small_thresh": "smpi/async-small-thresh",
-    "smpi/send_is_detached_thres": "smpi/send-is-detached-thresh",
-    "smpi/send_is_detached_thresh": "smpi/send-is-detached-thresh",
-    "network/TCP_gamma": "network/TCP-gamma",
-    "network/weight_S": "network/weight-S",
-    "network/latency_factor": "network/latency-factor",
-    "network/bandwidth_factor": "network/bandwidth-factor",
-    "smpi/coll_selector": "smpi/coll-selector",
-    "smpi/cpu_threshold": "smpi/cpu-threshold",
-    "smpi/simulate_computation": "smpi/simulate-computation",
-}
-
 COLLECTIVES = frozenset(
     "barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall"
     " alltoallv alltoallw reduce_scatter reduce_scatter_block scan exscan".split()
 )
 
-# Options of SimGrid's implementation: threads, privatization, solvers, tracing, checking.
-WITHOUT_EFFECT = frozenset(
-    "contexts/factory contexts/guard-size contexts/nthreads contexts/stack-size"
-    " contexts/synchro cpu/maxmin-selective-update cpu/optim cpu/solver cpu/model host/model"
-    " network/optim network/maxmin-selective-update network/solver maxmin/precision"
-    " maxmin/concurrency-limit precision/timing precision/work-amount surf/precision"
-    " debug/breakpoint debug/verbose-exit debug/clean-atexit exception/cutpath"
-    " smpi/display-timing smpi/display-allocs smpi/list-leaks smpi/keep-temps smpi/privatization"
-    " smpi/privatize-libs smpi/pedantic smpi/errors-are-fatal smpi/papi-events smpi/buffering"
-    " smpi/trace-call-location smpi/trace-call-use-absolute-path smpi/tmpdir"
-    " smpi/iprobe-cpu-usage smpi/comp-adjustment-file smpi/barrier-collectives"
-    " smpi/shared-malloc smpi/shared-malloc-blocksize smpi/shared-malloc-hugepage"
-    " smpi/auto-shared-malloc-thresh tracing tracing/smpi tracing/filename tracing/smpi/computing"
-    " tracing/smpi/internals tracing/smpi/format path storage/model disk/model".split()
-)
-
-
 def canonical(name: str, where: str) -> str:
     """The name of an option; raise UsageError, whose text begins with `where`, if unknown."""
     name = name.strip()
-    name = ALIASES.get(name, name)
+    name = OLD_SPELLINGS.get(name, name)
     family, _, rest = name.partition("/")
-    if name in OPTIONS or name in WITHOUT_EFFECT or (family == "smpi" and rest in COLLECTIVES):
+    if name in OPTIONS or name in FOREIGN or (family == "smpi" and rest in COLLECTIVES):
         return name
-    hint = did_you_mean(name, [*OPTIONS, *ALIASES, *WITHOUT_EFFECT])
+    hint = did_you_mean(name, [*OPTIONS, *OLD_SPELLINGS, *FOREIGN])
     hint = hint or "; see pysmpi run --help-cfg"
     raise UsageError(f"{where}: unknown option {name!r}{hint}")
 
@@ -336,6 +333,10 @@ RIVALS = {
 }
 
 
+# The sizes below which messages are buffered.
+THRESHOLDS = ("smpi/async-small-thresh", "smpi/send-is-detached-thresh")
+
+
 class Settings:
     """The options of one run: settings over defaults.
 
@@ -345,6 +346,7 @@ class Settings:
 
     def __init__(self, *layers: Mapping[str, str]) -> None:
         self.said: dict[str, str] = {}
+        self.unheard: list[str] = []  # options that were set where they do not act
         for layer in layers:
             known = {canonical(name, "config"): value for name, value in layer.items()}
             for one, other in RIVALS.items():
@@ -353,11 +355,21 @@ class Settings:
                 elif other in known:
                     self.said.pop(one, None)
             self.said.update(known)
+            if known.get("smpi/buffering") == "zero":
+                self.said.update(dict.fromkeys(THRESHOLDS, "0"))
+        for name, text in self.said.items():
+            if name in FOREIGN:
+                FOREIGN[name].check(text)
         self._values: dict[str, object] = {
             name: OPTIONS[name].value(text)
             for name, text in self.said.items()
-            if name in OPTIONS and (text or OPTIONS[name].default)
+            if name in OPTIONS and (text or OPTIONS[name].parse is not words)
         }
+
+    @property
+    def foreign(self) -> list[str]:
+        """The options of SimGrid that were set and have no effect."""
+        return sorted({name for name in self.said if name in FOREIGN} | {*self.unheard})
 
     def value(self, name: str, default: object = None) -> Any:
         """The value of an option as its parser gives it.

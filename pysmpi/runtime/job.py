@@ -336,6 +336,7 @@ class Job:
             limit=limit(ranks, self.glances) if status == 0 else None,
             unreceived=unreceived(simulation) if status == 0 else None,
             lost=list(simulation.lost),
+            no_effect=self.settings.foreign,
             options=plain(self.options.given()),
             command=self.command,
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from pysmpi.errors import UsageError
 from pysmpi.mappings import EXPECTED, EXPECTED_RANKINGS, is_mapping, is_ranking
+from pysmpi.platform.config import Settings, canonical
 from pysmpi.records import record
 from pysmpi.text import did_you_mean
 
@@ -307,7 +308,26 @@ def check(options: Options, where: Callable[[str], str] = in_python) -> Options:
     messages. A UsageError has the option, the found value and the expected one.
     """
     checked = {name: check_value(name, getattr(options, name), where) for name in FIELDS}
-    return replace(options, **checked)
+    return replace(options, **{**checked, **_of_simgrid(checked)})
+
+
+def _of_simgrid(given: Mapping[str, Any]) -> dict[str, object]:
+    """The options of a run that its --cfg asks for by SimGrid's names."""
+    asks = ("tracing", "tracing/smpi", "smpi/list-leaks")
+    cfg = {canonical(name, f"--cfg {name}"): text for name, text in given["cfg"].items()}
+    found: dict[str, object] = {}
+    if not any(name in cfg for name in asks):
+        return found
+    settings = Settings(cfg)
+    traces = settings.flag("tracing") or settings.flag("tracing/smpi")
+    if traces and given["trace"] is None:
+        found["trace"] = settings.text("tracing/filename")
+        found["trace_format"] = given["trace_format"] or settings.value("tracing/smpi/format")
+    if settings.number("smpi/list-leaks"):
+        checks = given["check"]
+        checks = [checks] if isinstance(checks, str) else checks
+        found["check"] = list(dict.fromkeys([*checks, "leaks"]))
+    return found
 
 
 def check_value(name: str, value: object, where: Callable[[str], str] = in_python) -> Any:

@@ -132,10 +132,13 @@ def test_explain(status):
 
 def test_options_of_simgrid(status):
     from pysmpi.platform.config import OPTIONS
+    from pysmpi.platform.simgrid_names import FOREIGN
 
     code, out, _ = status("run", "--cfg", "help")
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()][:-1] == list(OPTIONS)
+    acting, _, idle = out.partition("\n\n")
+    assert [line.split()[0] for line in acting.splitlines()] == [*OPTIONS, "smpi/OPERATION"]
+    assert [line.split()[0] for line in idle.splitlines()[2:]] == list(FOREIGN)
     assert status("run", "--help-cfg")[1] == out
 
 

@@ -60,6 +60,7 @@ class Result:
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
     a run that ended well. `lost` names the ranks that failed while the others went on.
+    `no_effect` names the options of SimGrid that were set and do nothing here.
     """
 
     nprocs: int
@@ -90,6 +91,7 @@ class Result:
     limit: str | None = None
     unreceived: str | None = None
     lost: list[str] = field(default_factory=list)
+    no_effect: list[str] = field(default_factory=list)
     analysis: AnalysisFigures | None = None
     options: dict[str, object] = field(default_factory=dict)
     command: str | None = None
