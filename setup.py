@@ -92,7 +92,8 @@ class OptionalBuild(build_ext):
         try:
             # A build runs this file several times, mostly only for the metadata.
             self.distribution.ext_modules = [*in_c(), *translated()]
-            self.finalized = False
+            # Read the list of extensions again, as at the start.
+            self.finalized, self.swig_opts = False, None
             self.ensure_finalized()
             super().run()
         except Exception as error:  # any compiler trouble leaves a working pure-Python package
@@ -131,14 +132,17 @@ def translated():
         import mypyc.build  # noqa: F401
     except ImportError:
         return []
-    if os.name != "posix":
-        return _translate()
-    # Python takes as long to free the data of mypyc at its end as mypyc works. A child of a fork
-    # ends without it.
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
-        compiled = child.submit(_translate).result()
-    for extension in compiled:
-        extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
+    if sys.platform == "linux":
+        # At its end, Python takes half as long to free the objects of mypyc as mypyc takes to
+        # work. A forked child ends without this.
+        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
+            compiled = child.submit(_translate).result()
+    else:
+        compiled = _translate()
+    if os.name == "posix":
+        for extension in compiled:
+            # The list is one object for all of them.
+            extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
     return compiled
 
 
