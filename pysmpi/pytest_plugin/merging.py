@@ -8,6 +8,7 @@ import pytest
 from _pytest._code.code import TerminalRepr
 
 from pysmpi import text
+from pysmpi.pytest_plugin.leftovers import report as leftovers_text
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.runtime.reports.findings import report as findings_text
 
@@ -75,14 +76,18 @@ def merged(
             f"Timeout: the test took {text.seconds(outcome.seconds)} of simulated time, expected "
             f"at most {text.seconds(outcome.timeout or 0.0)}"
         )
+    if when == "call" and outcome.left and report.outcome == "passed":
+        said = leftovers_text(outcome.left)
+        if hasattr(report, "wasxfail"):
+            report.sections.append(("Left by the test", said))
+        else:
+            report.outcome = "failed"
+            report.longrepr = _whole(said)
     if when == "call" and outcome.findings:
         said = findings_text(outcome.findings)
         if report.outcome == "passed" and any(finding.error for finding in outcome.findings):
             report.outcome = "failed"
-            failure = Failure()
-            failure.parts.append(("", said))
-            failure.reprcrash = Crash("", 0, said.partition("\n")[0])
-            report.longrepr = failure
+            report.longrepr = _whole(said)
         else:
             report.sections.append(("Checked by pysmpi", said))
     if when == "call" and outcome.notes:
@@ -97,6 +102,14 @@ def merged(
             pair for pair in one.user_properties if pair not in report.user_properties
         ]
     return report
+
+
+def _whole(said: str) -> Failure:
+    """A failure of all ranks together."""
+    failure = Failure()
+    failure.parts.append(("", said))
+    failure.reprcrash = Crash("", 0, said.partition("\n")[0])
+    return failure
 
 
 def _last_phase(outcome: ItemOutcome) -> str:

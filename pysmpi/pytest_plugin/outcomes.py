@@ -18,7 +18,8 @@ class ItemOutcome:
 
     `reports` has the reports of each phase by rank. `stuck` is the report of ranks that could not
     go on, with the ranks; `ended` tells why the simulation ended in the middle, or is empty.
-    `missing` are reasons why ranks do not have the test. `seconds` is simulated.
+    `missing` are reasons why ranks do not have the test. `seconds` is simulated. `left` describes
+    the operations that the test has not completed.
     """
 
     size: int
@@ -30,6 +31,7 @@ class ItemOutcome:
     warnings: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     timeout: float | None = None
+    left: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     schedule: str = ""  # how to repeat the order of events
     errors: dict[int, BaseException] = field(default_factory=dict)
@@ -39,7 +41,7 @@ class ItemOutcome:
     def spoiled(self) -> bool:
         """Whether the ranks must not run another test."""
         return bool(
-            self.ended or self.stuck or self.missing or self.late
+            self.ended or self.stuck or self.missing or self.late or self.left
             or any(finding.error for finding in self.findings)
             or any(
                 report.failed or hasattr(report, "wasxfail")

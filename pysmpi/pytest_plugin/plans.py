@@ -29,6 +29,10 @@ def launched() -> bool:
     return any(name in os.environ for name in _LAUNCHERS)
 
 
+class WrongMark(pytest.UsageError, pytest.Collector.CollectError):  # type: ignore[misc]
+    """A mark or an option has a wrong argument: pytest shows the text alone."""
+
+
 @dataclass(frozen=True)
 class ItemPlan:
     """The way in which a test function is run.
@@ -49,7 +53,7 @@ class ItemPlan:
 def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> ItemPlan | None:
     """The plan of a function or item with the fixtures `names`; None for one process.
 
-    Raises pytest.UsageError for marks with wrong arguments.
+    Raises WrongMark for marks with wrong arguments.
     """
     mark = node.get_closest_marker("parallel")
     if mark is not None:
@@ -77,7 +81,7 @@ def sizes_of_text(text: str) -> tuple[int, ...]:
     """The numbers of `--mpi-ranks 2,4`."""
     words = text.replace(",", " ").split()
     if not words or not all(map(whole, words)):
-        raise pytest.UsageError(
+        raise WrongMark(
             f"--mpi-ranks {text}: expected numbers of at least 1, such as --mpi-ranks 2,4"
         )
     return tuple(int(word) for word in words)
@@ -87,11 +91,11 @@ def _sizes(value: object, where: str) -> tuple[int, ...]:
     found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
     for size in found:
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise pytest.UsageError(
+            raise WrongMark(
                 f"{where}: expected a number of ranks of at least 1, or a list, got {value!r}"
             )
     if not found:
-        raise pytest.UsageError(f"{where}: expected at least one number of ranks, got none")
+        raise WrongMark(f"{where}: expected at least one number of ranks, got none")
     return found
 
 
@@ -104,11 +108,11 @@ def _parallel(mark: pytest.Mark, node: Any) -> ItemPlan:
     elif not mark.args and not mark.kwargs:
         sizes = (DEFAULT_PARALLEL,)
     else:
-        raise pytest.UsageError(f"{where}: expected one argument, nprocs")
+        raise WrongMark(f"{where}: expected one argument, nprocs")
     most = os.environ.get(MOST_FLAG)
     if most is not None and max(sizes) > int(most):
         wanted = f"expected at most {most} ranks ({MOST_FLAG}), got {max(sizes)}"
-        raise pytest.UsageError(f"{where}: {wanted}")
+        raise WrongMark(f"{where}: {wanted}")
     return ItemPlan(sizes, "_nprocs" if len(sizes) > 1 else "")
 
 
@@ -116,7 +120,7 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
     where = f"{node.nodeid}: @pytest.mark.mpi"
     given = dict(mark.kwargs)
     if len(mark.args) > 1 or (mark.args and "ranks" in given):
-        raise pytest.UsageError(f"{where}: expected one number of ranks, got {mark.args}")
+        raise WrongMark(f"{where}: expected one number of ranks, got {mark.args}")
     if mark.args:
         given["ranks"] = mark.args[0]
     least = given.pop("min_size", None)
@@ -128,15 +132,15 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
             sizes = (max(_sizes(least, f"{where}: min_size")[0], *sizes),)
     schedules = given.pop("schedules", 1)
     if not isinstance(schedules, int) or isinstance(schedules, bool) or schedules < 1:
-        raise pytest.UsageError(
+        raise WrongMark(
             f"{where}: schedules: expected a number of at least 1, got {schedules!r}"
         )
     timeout, unit = given.pop("timeout", None), given.pop("unit", "s")
     if unit not in UNITS:
-        raise pytest.UsageError(f"{where}: unit: expected s, m or h, got {unit!r}")
+        raise WrongMark(f"{where}: unit: expected s, m or h, got {unit!r}")
     if timeout is not None:
         if not isinstance(timeout, int | float) or timeout <= 0:
-            raise pytest.UsageError(f"{where}: timeout: expected a duration, got {timeout!r}")
+            raise WrongMark(f"{where}: timeout: expected a duration, got {timeout!r}")
         timeout = timeout * UNITS[unit]
     labelled = len(sizes) > 1 or "mpi_ranks" in names
     return ItemPlan(sizes, "mpi_ranks" if labelled else "", schedules, timeout, given)

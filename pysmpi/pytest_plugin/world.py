@@ -11,7 +11,7 @@ import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,19 +25,23 @@ from greenlet import getcurrent, greenlet
 from pysmpi import text
 from pysmpi.api import run_job
 from pysmpi.debugging.prompt import Prompt
-from pysmpi.errors import PysmpiError
+from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.kernel.requests import KernelRequest, Receive
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
 from pysmpi.pytest_plugin.examples import Example, Pause
+from pysmpi.pytest_plugin.leftovers import leftovers
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
+from pysmpi.pytest_plugin.plans import OWN
 from pysmpi.runtime.job import Job
 from pysmpi.runtime.loading.loader import RankProgram, install_main
-from pysmpi.runtime.options import Options, check, check_names
+from pysmpi.runtime.options import FIELDS, Options, check
 from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.runtime.reports.result import Result
 from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.text import did_you_mean
 
 _signal: Any = importlib.import_module("_signal")
 
@@ -66,6 +70,16 @@ class PeerFailed(PysmpiError, MPIException):
 
 class TimedOut(PysmpiError):
     """Raised in the running rank when the time of a test is over."""
+
+
+def _check_names(given: Iterable[str]) -> None:
+    """Refuse arguments of the mark that it does not have."""
+    for name in given:
+        if name == "nprocs":
+            raise UsageError("mark.mpi: unknown argument 'nprocs'; did you mean ranks?")
+        if name not in FIELDS:
+            known = [*sorted(OWN), *(field for field in FIELDS if field != "nprocs")]
+            raise UsageError(f"mark.mpi: unknown argument {name!r}{did_you_mean(name, known)}")
 
 
 class _Program(RankProgram):
@@ -104,7 +118,7 @@ class LivingWorld:
         self.key = key
         self.folders = folders
         given = dict(key.options)
-        check_names(given)
+        _check_names(given)
         shared = [*sharing.shared_modules(config), *given.pop("shared", ())]
         options = check(
             Options(nprocs=key.size, shared=shared, **{"compute": "none", **given}),
@@ -125,6 +139,7 @@ class LivingWorld:
         self.stage = "start"
         self.begun = 0.0
         self.breaks = 0
+        self.before: list[KernelRequest] = []  # that the setup of the test has left
         self.shared_directory: object = None
         self.example: Example | None = None
         self.pause = Pause(None)
@@ -249,6 +264,14 @@ class LivingWorld:
         found = outcome.reports.get(self.stage, {})
         if any(report.failed for report in found.values()):
             self.failing = True
+        if self.stage == "setup":
+            # A fixture of a module may receive until its teardown.
+            self.before = [one for one, _ in leftovers(self.simulation) if isinstance(one, Receive)]
+        elif self.stage == "teardown" and not self.failing and outcome.stuck is None:
+            outcome.left = [
+                said for one, said in leftovers(self.simulation)
+                if not any(one is other for other in self.before)
+            ]
         outcome.seconds = self.simulation.engine.now - self.begun
         self.stage = "start" if outcome.missing else _AFTER[self.stage]
 

@@ -1,0 +1,91 @@
+"""Operations that a test has begun and not completed: the next test would meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pysmpi import text
+from pysmpi.frames import CallSite, shorten
+from pysmpi.kernel.matching import ANY, mailboxes_of
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
+from pysmpi.runtime.reports.waiting import describe_communicator, public, unmatched_sends
+from pysmpi.runtime.simulation import Simulation
+
+_MOST = 5  # lines of a report
+
+# An operation that is not complete, and its description.
+Leftover = tuple[KernelRequest | CollectiveState, str]
+
+
+def leftovers(simulation: Simulation) -> list[Leftover]:
+    """Messages that nobody has received, receives without a message, collective calls that some
+    ranks have not made.
+    """
+    found: list[Leftover] = []
+    communicators = dict(simulation.universe.communicators)
+    for number, communicator in sorted(communicators.items()):
+        if communicator.p2p.number != number or communicator.kind == "window":
+            continue
+        name = describe_communicator(
+            simulation.universe.ranks[communicator.group[0]], communicator
+        )
+        found += [(send, f"{said}, in {name}") for send, said in _sends(communicator)]
+        found += [(one, f"{said}, in {name}") for one, said in _receives(communicator)]
+        found += [(one, f"{said}, in {name}") for one, said in _calls(communicator)]
+    return found
+
+
+def report(lines: list[str]) -> str:
+    """The report of the operations that a test has left."""
+    shown = [f"  {line}" for line in lines[:_MOST]]
+    if len(lines) > _MOST:
+        shown.append(f"  {len(lines) - _MOST} more")
+    return "\n".join(
+        [
+            "The test has left operations that the next one would meet:",
+            *shown,
+            "  mark.mpi(check='all') shows the lines at which messages and requests were started",
+        ]
+    )
+
+
+def _sends(communicator: Communicator) -> Iterator[tuple[Send, str]]:
+    for send in unmatched_sends(communicator.p2p):
+        if send.payload is not None:
+            source = communicator.remote.group[send.source]
+            target = send.context.members[send.destination].pid
+            yield send, (
+                f"rank {target} has not received a message of rank {source}: tag {send.tag}, "
+                f"{text.count(send.nbytes, 'byte')}"
+            )
+
+
+def _receives(communicator: Communicator) -> Iterator[tuple[Receive, str]]:
+    for box in mailboxes_of(communicator.p2p).values():
+        for receive in box.posted():
+            if receive.payload is None:
+                continue
+            me = receive.context.members[receive.destination].pid
+            source = "any rank"
+            if receive.source != ANY:
+                source = f"rank {communicator.remote.group[receive.source]}"
+            tag = "any tag" if receive.tag == ANY else f"tag {receive.tag}"
+            yield receive, f"rank {me} still receives from {source} with {tag}"
+
+
+def _calls(communicator: Communicator) -> Iterator[tuple[CollectiveState, str]]:
+    for (number, operation), state in sorted(communicator.collective_states.items()):
+        entered = [communicator.group[rank] for rank in sorted(state.values)]
+        if number < 0 or not entered or communicator.entered(state):
+            continue
+        call, site = (state.made or {}).get(min(state.values), ("", None))
+        others = sorted(set(communicator.group) - set(entered))
+        yield state, (
+            f"{text.ranks(entered)} called {call or public(operation)}{_place(site)}, "
+            f"{text.ranks(others) if others else 'the other side'} did not"
+        )
+
+
+def _place(site: CallSite | None) -> str:
+    return "" if site is None else f" at {shorten(site.file)}:{site.line}"
