@@ -87,7 +87,7 @@ class Partitioned(RequestOperation):
         super().__init__(rank, subject)
         self.communicator = communicator
         self.me = communicator.rank_of(rank.pid)
-        self.blocks = held(blocks)
+        self.blocks: Blocks | None = held(blocks)
         self.nbytes = sum(blocks.sizes())
         self.partitions = partitions
         self.peer = peer
@@ -111,6 +111,7 @@ class Partitioned(RequestOperation):
     def connect(self, channel: PartitionedChannel) -> None:
         """The other side is known."""
         self.channel = channel
+        assert self.blocks is not None
         self.kept = self.blocks.joined(self.partitions // channel.messages)
         if self.request is not None:
             self.arm(channel)
@@ -177,9 +178,15 @@ class Partitioned(RequestOperation):
         fail(ERR_REQUEST, "Parrived on a request that does not receive", self.subject)
 
     def release(self) -> None:
-        """Remove an operation that was freed before the other side was known."""
+        """Remove an operation whose other side is not known; else let go of the memory.
+
+        Both sides refer to each other, so they are freed much later.
+        """
         if self.channel is None:
             _forget(self)
+        elif self.request is None:
+            self.blocks = self.kept = None
+            self.pieces = []
 
 
 # The partitioned operations of the ranks of a communicator.

@@ -111,6 +111,15 @@ class WindowSide:
         self.glance = 0.0
         self.looked = 0.0
 
+    def release(self) -> None:
+        """Let go of the memory; what the program still sees of it lives on.
+
+        The sides of a window refer to each other, so they are freed much later.
+        """
+        self.memory = NOTHING
+        self.owner = None
+        self.regions = {}
+
     # Targets of accesses, and checks.
 
     def target(self, win: object, rank: int) -> WindowSide:

@@ -183,6 +183,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         side.barrier(rank)
         errhandlers.forget(self)
         self._retire()
+        side.release()
 
     # Memory.
 
