@@ -80,6 +80,7 @@ FLAGS = [
 IN_C = [
     "pysmpi/mpi/base/memcopy",
     "pysmpi/runtime/folding/hooks",
+    "pysmpi/runtime/process/attribute_hooks",
     "pysmpi/runtime/process/dict_versions",
     "pysmpi/runtime/process/frame_stacks",
 ]

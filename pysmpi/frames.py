@@ -62,6 +62,11 @@ def is_compiled(file: str) -> bool:
     return file.startswith(_COMPILED)
 
 
+def module_of_caller(depth: int) -> object:
+    """The name of the module whose code runs `depth` frames above the caller of this function."""
+    return sys._getframe(depth + 1).f_globals.get("__name__")
+
+
 def is_ours(file: str) -> bool:
     """Whether code of `file` is pysmpi's own or Python's machinery of imports."""
     return file.startswith(_OWN) or file.startswith(_MACHINERY)

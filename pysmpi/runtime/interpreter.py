@@ -24,6 +24,8 @@ from pysmpi.runtime.outside import sockets
 from pysmpi.runtime.outside.children import Children
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process import (
+    attributes,
+    c_state,
     contents,
     environment,
     exits,
@@ -32,6 +34,7 @@ from pysmpi.runtime.process import (
     logging_state,
     own_streams,
     randomness,
+    registries,
     replacement,
     sent_signals,
     system,
@@ -54,7 +57,6 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
     "random": randomness.patch_random,
     "numpy.random": randomness.patch_numpy,
     "platform": environment.patch_platform,
-    "_posixsubprocess": environment.patch_children,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
 }
@@ -155,6 +157,8 @@ class Interpreter:
         sent_signals.install(patches, exchange)
         replacement.install(patches)
         warning_filters.install(patches, exchange, imports)
+        known = registries.Registries(exchange, imports)
+        registries.install(patches, known)
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch, self.children),
@@ -167,8 +171,18 @@ class Interpreter:
             "resource": partial(
                 _patch_resource, exchange=exchange, poll_cost=self.poll_cost
             ),
+            "_posixsubprocess": partial(environment.patch_children, exchange=exchange),
+            "csv": partial(registries.patch_csv, registries=known),
+            "sqlite3.dbapi2": partial(registries.patch_sqlite, registries=known),
+            "email.charset": partial(registries.patch_charsets, registries=known),
+            "mimetypes": partial(registries.patch_types, registries=known),
+            "shutil": partial(registries.patch_archives, registries=known),
+            "scipy.special": partial(registries.patch_special, registries=known),
             "psutil": partial(environment.patch_psutil, exchange=exchange),
         }
+        state_of_c = c_state.CState(exchange)
+        patch_ctypes = partial(c_state.patch_ctypes, state=state_of_c)
+        when_loaded["ctypes"] = _each(when_loaded.get("ctypes"), patch_ctypes)
         if self.start_fiber is not None:
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)
@@ -197,6 +211,7 @@ class Interpreter:
             else:
                 _also(imports, name, partial(system.watch_later, exchange))
         system.install(patches, exchange)
+        attributes.install(patches, exchange)
         patches.call_back(exchange.close)
 
     def __exit__(self, *exception: object) -> None:
@@ -317,6 +332,15 @@ def _patch_resource(
 ) -> None:
     facets.patch_resource(patches, module, exchange)
     cpu_time.patch_resource(patches, module, poll_cost)
+
+
+def _each(first: Callable[..., object] | None, second: Callable[..., object]) -> Callable[..., Any]:
+    def patch(patches: Patches, module: ModuleType) -> None:
+        if first is not None:
+            first(patches, module)
+        second(patches, module)
+
+    return patch
 
 
 def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:

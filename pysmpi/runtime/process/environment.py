@@ -162,7 +162,7 @@ def _patch_environ(patches: Patches) -> None:
     patches.set(os, "system", like(real, system))
 
 
-def patch_children(patches: Patches, module: Any) -> None:
+def patch_children(patches: Patches, module: Any, exchange: Exchange) -> None:
     """Give children the environment of their rank if the program passes none."""
     real = module.fork_exec
     environment = 5  # position of the list of variables
@@ -174,6 +174,9 @@ def patch_children(patches: Patches, module: Any) -> None:
         variables = dict(vars(os.environ)["_data"].items())
         variables.update(rank_environment.state.facets.get("variables", {}))  # by `os.putenv`
         variables.update(for_children)
+        of_c = exchange.facets.get("variables of C")
+        if of_c is not None:
+            variables.update(of_c.changed())
         own = [key + b"=" + value for key, value in variables.items() if value is not None]
         return real(*args[:environment], own, *args[environment + 1 :])
 

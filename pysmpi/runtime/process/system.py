@@ -34,6 +34,7 @@ _LATER = {
     ),
     "asyncio.events": ("_event_loop_policy",),
     "urllib.request": ("_opener",),
+    "gettext": ("_current_domain",),
 }
 
 

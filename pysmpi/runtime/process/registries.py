@@ -1,0 +1,209 @@
+"""Registries of shared modules to which ranks add entries: `copyreg`, `csv`, `sqlite3`, `abc`...
+
+Each has functions that change it. When a rank calls one of them for the first time, the contents of
+the registry become separate for each rank; until then it costs nothing.
+"""
+
+from __future__ import annotations
+
+import _abc
+import abc
+import copyreg
+import logging
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from pysmpi.runtime.lookalike import like
+from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.contents import Contents
+from pysmpi.runtime.process.exchange import Exchange, State
+from pysmpi.runtime.process.facets import Setting
+from pysmpi.runtime.process.rank_environment import here
+
+_low: Any = _abc
+
+
+class Registries:
+    """The registries that ranks have changed."""
+
+    def __init__(self, exchange: Exchange, imports: Any) -> None:
+        self.exchange = exchange
+        self.imports = imports
+
+    def concerns_rank(self) -> bool:
+        """Whether a registration is one of a rank, and not of a shared module."""
+        return here() is not None and not self.imports.importing_shared
+
+    def separate(self, name: str, thing: object) -> None:
+        """Exchange the contents of a dictionary or list from now on."""
+        if name not in self.exchange.facets and isinstance(thing, dict | list):
+            contents = Contents(self.exchange, name, thing)
+            self.exchange.facets[name] = contents
+            self.imports.begin_shared.append(contents.begin_shared)
+            self.imports.end_shared.append(contents.end_shared)
+
+    def patch(
+        self,
+        patches: Patches,
+        module: Any,
+        names: Iterable[str],
+        registries: Callable[[], dict[str, Any]],
+    ) -> None:
+        """Let functions of a module change registries of the running rank."""
+        for name in names:
+            real = getattr(module, name, None)
+            if real is not None:
+                patches.set(module, name, like(real, self._changing(real, registries)))
+
+    def _changing(
+        self, real: Callable[..., Any], registries: Callable[[], dict[str, Any]]
+    ) -> Callable[..., Any]:
+        def change(*args: Any, **kwargs: Any) -> Any:
+            if self.concerns_rank():
+                for name, thing in registries().items():
+                    self.separate(name, thing)
+            return real(*args, **kwargs)
+
+        return change
+
+
+def _dictionaries(module: ModuleType, *names: str) -> Callable[[], dict[str, Any]]:
+    """The registries with these names in a module."""
+    return lambda: {
+        f"{module.__name__}.{name}": vars(module)[name] for name in names if name in vars(module)
+    }
+
+
+def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own dialects, and its own largest size of a field."""
+    low: Any = __import__("_csv")
+    found = _dictionaries(low, "_dialects")
+    registries.patch(patches, module, ("register_dialect", "unregister_dialect"), found)
+    real = module.field_size_limit
+    setting = Setting(registries.exchange, "size of csv fields", real, real)
+
+    def field_size_limit(*args: int) -> Any:
+        return setting.change(real, *args) if args else real()
+
+    patches.set(module, "field_size_limit", like(real, field_size_limit))
+
+
+def patch_sqlite(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own converters and adapters of `sqlite3`."""
+    low: Any = __import__("_sqlite3")
+    found = _dictionaries(low, "converters", "adapters")
+    names = ("register_converter", "register_adapter")
+    for holder in (module, __import__("sqlite3")):
+        registries.patch(patches, holder, names, found)
+
+
+def patch_charsets(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own character sets of mails."""
+    found = _dictionaries(module, "ALIASES", "CHARSETS", "CODEC_MAP")
+    registries.patch(patches, module, ("add_alias", "add_charset", "add_codec"), found)
+
+
+def patch_types(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own types of files."""
+
+    def found() -> dict[str, Any]:
+        if module._db is None:
+            module.init()
+        kinds = {
+            f"mimetypes.{name}[{place}]": table
+            for name in ("types_map", "types_map_inv")
+            for place, table in enumerate(getattr(module._db, name))
+        }
+        return kinds
+
+    registries.patch(patches, module, ("add_type",), found)
+
+
+def patch_archives(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own formats of archives."""
+    found = _dictionaries(module, "_ARCHIVE_FORMATS", "_UNPACK_FORMATS")
+    names = [f"{do}register_{kind}_format" for do in ("", "un") for kind in ("archive", "unpack")]
+    registries.patch(patches, module, names, found)
+
+
+def patch_special(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own treatment of errors in special functions (`scipy.special.seterr`)."""
+    real, get = module.seterr, module.geterr
+    setting = Setting(
+        registries.exchange, "errors of special functions", get, lambda value: real(**value)
+    )
+    for holder in (module, __import__("sys").modules.get("scipy.special._ufuncs")):
+        if holder is not None and getattr(holder, "seterr", None) is not None:
+            setting.replace(patches, holder, "seterr")
+
+
+class VirtualSubclasses:
+    """The classes that ranks have registered with abstract base classes of shared modules."""
+
+    name = "virtual subclasses"
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.register = _low._abc_register
+
+    def note(self, cls: type, subclass: type) -> None:
+        """The running rank has registered a class."""
+        state = self.exchange.shown
+        self.exchange.facets[self.name] = self
+        own = state.facets.get(self.name)
+        if own is None:
+            state.keep(self.name, own := {})
+        own[cls, subclass] = None
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the registrations when the rank of `state` continues."""
+        before = last.facets.get(self.name, _NOTHING)
+        now = state.facets.get(self.name, _NOTHING)
+        for cls, subclass in before:
+            if (cls, subclass) not in now:
+                self._remove(cls, subclass)
+        for cls, subclass in now:
+            if (cls, subclass) not in before:
+                self.register(cls, subclass)
+
+    def _remove(self, cls: Any, subclass: type) -> None:
+        others = [found() for found in _low._get_dump(cls)[0]]
+        _low._reset_registry(cls)
+        for base in cls.__mro__:
+            if isinstance(base, abc.ABCMeta):
+                _low._reset_caches(base)
+        for other in others:
+            if other is not None and other is not subclass:
+                self.register(cls, other)
+
+    def forget(self, state: State) -> None:
+        """Forget the registrations of a rank that has ended."""
+
+
+_NOTHING: dict[tuple[type, type], None] = {}
+
+
+def install(patches: Patches, registries: Registries) -> None:
+    """Give every rank its own entries in registries until the patches are undone."""
+    found = _dictionaries(copyreg, "dispatch_table")
+    registries.patch(patches, copyreg, ("pickle", "constructor"), found)
+    found = _dictionaries(
+        copyreg, "_extension_registry", "_inverted_registry", "_extension_cache"
+    )
+    registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
+    found = _dictionaries(logging, "_levelToName", "_nameToLevel")
+    registries.patch(patches, logging, ("addLevelName",), found)
+    subclasses = VirtualSubclasses(registries.exchange)
+    real: Any = vars(abc).get("_abc_register")
+    if real is not None:
+
+        def _abc_register(cls: Any, subclass: Any) -> Any:
+            new = registries.concerns_rank() and cls.__module__ in registries.exchange.shared
+            known = new and any(one() is subclass for one in _low._get_dump(cls)[0])
+            answer = real(cls, subclass)
+            if new and not known:
+                subclasses.note(cls, subclass)
+            return answer
+
+        patches.set(abc, "_abc_register", like(real, _abc_register))
