@@ -32,12 +32,14 @@ static PyObject *space_of(PyObject *self, PyObject **home)
 
 static int set(PyObject *self, PyObject *name, PyObject *value, setattrofunc real)
 {
-    PyObject *home = NULL, *space, *old, *answer;
+    PyObject *home = NULL, *space, *old, *owner, *answer;
     int status;
     if (observer == NULL || reporting)
         return real(self, name, value);
     space = space_of(self, &home);
-    if (home == NULL || !PyUnicode_Check(home) || PyDict_GetItemWithError(shared, home) == NULL) {
+    owner = home == NULL || !PyUnicode_Check(home) ? NULL : PyDict_GetItemWithError(shared, home);
+    /* A program may make a module with the name of another one. */
+    if (owner == NULL || (owner != self && !PyType_Check(self))) {
         PyErr_Clear();
         return real(self, name, value);
     }

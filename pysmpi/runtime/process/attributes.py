@@ -22,7 +22,7 @@ except ImportError:
 
 # Shared modules with functions that assign on behalf of the program.
 _AGENTS = frozenset({"unittest.mock", "yaml", "yaml.constructor", "yaml.representer"})
-# Modules whose names are exchanged in another way.
+# Modules whose new names are exchanged in another way.
 _OTHERS = frozenset({"sys", "builtins", "__main__"})
 
 Key = tuple[int, str]
@@ -49,8 +49,12 @@ class Attributes:
         actor = module_of_caller(1)
         if actor not in exchange.shown.modules and actor not in _AGENTS:
             return
-        if getattr(thing, "__name__", None) in _OTHERS:
+        space = vars(thing)
+        if getattr(thing, "__name__", None) in _OTHERS and old is MISSING:
             return
+        for place, watched in enumerate(exchange.names):
+            if watched == name and exchange.spaces[place] is space:
+                return
         value = vars(thing).get(name, MISSING)
         if issubclass(type(value), ModuleType):
             whole = f"{getattr(thing, '__name__', '')}.{name}"
@@ -69,6 +73,7 @@ class Attributes:
         before: dict[Key, object] = last.facets.get(self.name, _NOTHING)
         now: dict[Key, object] = state.facets.get(self.name, _NOTHING)
         for key in before:
+            before[key] = vars(self.things[key]).get(key[1], MISSING)  # others assign to it, too
             if key not in now:
                 self._put(key, self.base[key])
         for key, value in now.items():

@@ -44,7 +44,7 @@ def _library() -> Any:
     return ctypes.PyDLL(None)
 
 
-class Environment:
+class CVariables:
     """The variables of C. Those that ranks set with `os.putenv` are among them."""
 
     name = "variables of C"
@@ -53,7 +53,7 @@ class Environment:
         self.exchange = exchange
         self.array = ctypes.POINTER(ctypes.c_char_p).in_dll(_library(), "environ")
         self.base = self.read()
-        variables = exchange.facets.get("variables")
+        variables: Any = exchange.facets.get("variables")
         for key in exchange.shown.facets.get("variables", ()):
             _assign(self.base, key, variables.base[key])
 
@@ -227,7 +227,7 @@ class CState:
         facet: Any
         try:
             if kind == "environment":
-                facet = Environment(exchange)
+                facet = CVariables(exchange)
             elif kind == "random":
                 facet = RandomNumbers(exchange)
             else:

@@ -6,10 +6,12 @@ the registry become separate for each rank; until then it costs nothing.
 
 from __future__ import annotations
 
-import _abc
 import abc
+import codecs
 import copyreg
+import importlib
 import logging
+import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
@@ -21,7 +23,9 @@ from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.facets import Setting
 from pysmpi.runtime.process.rank_environment import here
 
-_low: Any = _abc
+_codecs: Any = importlib.import_module("_codecs")
+_register, _unregister = codecs.register, codecs.unregister
+_low: Any = importlib.import_module("_abc")
 
 
 class Registries:
@@ -77,7 +81,7 @@ def _dictionaries(module: ModuleType, *names: str) -> Callable[[], dict[str, Any
 
 def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
     """Give every rank its own dialects, and its own largest size of a field."""
-    low: Any = __import__("_csv")
+    low: Any = sys.modules["_csv"]
     found = _dictionaries(low, "_dialects")
     registries.patch(patches, module, ("register_dialect", "unregister_dialect"), found)
     real = module.field_size_limit
@@ -91,11 +95,12 @@ def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
 
 def patch_sqlite(patches: Patches, module: Any, registries: Registries) -> None:
     """Give every rank its own converters and adapters of `sqlite3`."""
-    low: Any = __import__("_sqlite3")
+    low: Any = sys.modules["_sqlite3"]
     found = _dictionaries(low, "converters", "adapters")
     names = ("register_converter", "register_adapter")
-    for holder in (module, __import__("sqlite3")):
-        registries.patch(patches, holder, names, found)
+    for holder in (module, sys.modules.get("sqlite3")):
+        if holder is not None:
+            registries.patch(patches, holder, names, found)
 
 
 def patch_charsets(patches: Patches, module: Any, registries: Registries) -> None:
@@ -133,7 +138,7 @@ def patch_special(patches: Patches, module: Any, registries: Registries) -> None
     setting = Setting(
         registries.exchange, "errors of special functions", get, lambda value: real(**value)
     )
-    for holder in (module, __import__("sys").modules.get("scipy.special._ufuncs")):
+    for holder in (module, sys.modules.get("scipy.special._ufuncs")):
         if holder is not None and getattr(holder, "seterr", None) is not None:
             setting.replace(patches, holder, "seterr")
 
@@ -181,6 +186,98 @@ class VirtualSubclasses:
         """Forget the registrations of a rank that has ended."""
 
 
+class Codecs:
+    """The search functions for codecs that ranks have registered, and their error handlers."""
+
+    name = "codecs"
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.errors: dict[str, dict[State, Any]] = {}  # by name, for each rank that has one
+
+    def note(self, function: object, added: bool) -> None:
+        """The running rank has registered a search function, or removed it."""
+        state = self.exchange.shown
+        self.exchange.facets[self.name] = self
+        own = list(state.facets.get(self.name, ()))
+        if added:
+            own.append(function)
+        elif function in own:
+            own.remove(function)
+        state.keep(self.name, own)
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the functions; Python forgets the codecs that it has found."""
+        for function in last.facets.get(self.name, ()):
+            _unregister(function)
+        for function in state.facets.get(self.name, ()):
+            _register(function)
+
+    def forget(self, state: State) -> None:
+        """Forget the handlers of a rank that has ended."""
+        for own in self.errors.values():
+            own.pop(state, None)
+
+    def install(self, patches: Patches, registries: Registries) -> None:
+        """Let ranks register codecs and handlers of their own."""
+        real_add, real_remove = _codecs.register, _codecs.unregister
+        real_error, real_look = _codecs.register_error, _codecs.lookup_error
+
+        def register(search_function: Any, /) -> None:
+            real_add(search_function)
+            if registries.concerns_rank():
+                self.note(search_function, True)
+
+        def unregister(search_function: Any, /) -> None:
+            real_remove(search_function)
+            if registries.concerns_rank():
+                self.note(search_function, False)
+
+        def register_error(errors: str, handler: Any, /) -> None:
+            if not (registries.concerns_rank() and callable(handler) and type(errors) is str):
+                real_error(errors, handler)
+                return
+            if errors not in self.errors:
+                self.errors[errors] = {}
+                real_error(errors, self._dispatcher(errors, real_look))
+            state = self.exchange.shown
+            self.errors[errors][state] = handler
+            if self.name not in state.facets:
+                state.keep(self.name, ())  # to be forgotten with it
+                self.exchange.facets[self.name] = self
+
+        def lookup_error(errors: str, /) -> Any:
+            own = self.errors.get(errors)
+            if own is None:
+                return real_look(errors)
+            return own.get(self.exchange.shown) or real_look(errors).common(errors)
+
+        new: dict[str, Callable[..., Any]] = {
+            "register": register, "unregister": unregister, "register_error": register_error,
+            "lookup_error": lookup_error,
+        }  # fmt: skip
+        for name, function in new.items():
+            patches.set(codecs, name, like(getattr(_codecs, name), function))
+
+    def _dispatcher(self, errors: str, look: Callable[[str], Any]) -> Any:
+        try:
+            before = look(errors)
+        except LookupError:
+            before = None
+
+        def common(name: str) -> Any:
+            if before is None:
+                raise LookupError(f"unknown error handler name '{name}'")
+            return before
+
+        def handle(error: Exception) -> Any:
+            handler = self.errors.get(errors, {}).get(self.exchange.shown)
+            return (common(errors) if handler is None else handler)(error)
+
+        vars(handle)["common"] = common
+        return handle
+
+
 _NOTHING: dict[tuple[type, type], None] = {}
 
 
@@ -194,6 +291,7 @@ def install(patches: Patches, registries: Registries) -> None:
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
     found = _dictionaries(logging, "_levelToName", "_nameToLevel")
     registries.patch(patches, logging, ("addLevelName",), found)
+    Codecs(registries.exchange).install(patches, registries)
     subclasses = VirtualSubclasses(registries.exchange)
     real: Any = vars(abc).get("_abc_register")
     if real is not None:
