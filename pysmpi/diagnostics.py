@@ -33,6 +33,13 @@ class Deadlock(Diagnostic):
     collective calls that differ between ranks, and a cycle of ranks in which each waits for the
     next.
 
+    Threads that only let time pass do not hide a deadlock: a monitor or a heartbeat that sleeps in
+    a loop, timers, timeouts, progress bars. The report says that they beat. pysmpi looks at them
+    after 50,000 sleeps and timeouts in a row, or `--cfg smpi/most-polls:N` if that is less, while
+    no message is sent and no rank continues. It reports them if their variables no longer change.
+    Threads beside the main thread whose variables do change, such as a counter, are reported after
+    100,000 sleeps and 10^5 simulated seconds, or after N (a million) sleeps.
+
     ## Why it is bad
 
     A real MPI library hangs without a message and uses the machine until the time limit of the
@@ -200,6 +207,12 @@ class Livelock(Diagnostic):
     without end. No message is in transit and no rank computes. The report shows the line at which
     each rank tests or waits. pysmpi reports a livelock after a million such tests in a row, with
     `--check` after 20,000 (`--cfg smpi/most-polls:N`; 0 turns this off).
+
+    Loops with `time.sleep`, or with timeouts of events, queues and locks, are reported after
+    50,000 turns, or N if that is less. The variables that they can see must not have changed in the
+    latest of them, and they must not read a clock. If such a loop looks at a file, another process
+    may end it: then simulated time passes no faster than real time, and a line on standard error
+    says so.
 
     ## Why it is bad
 

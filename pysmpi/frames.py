@@ -354,3 +354,34 @@ def instances(kinds: Collection[type]) -> list[object]:
     ]
     found.reverse()
     return found
+
+
+class Activation(NamedTuple):
+    """A function that has not returned: its next instruction and its variables."""
+
+    code: CodeType
+    instruction: int
+    line: int
+    variables: dict[str, Any]
+    globals: dict[str, Any]
+
+
+def activations(greenlet: Any) -> list[Activation]:
+    """The functions of a suspended greenlet outside pysmpi, the innermost first."""
+    stack = suspended_stack(greenlet)
+    return [_activation(frame) for frame in stack if not is_ours(frame.f_code.co_filename)]
+
+
+def frame_of(generator: Any) -> Activation | None:
+    """The function of a generator or a coroutine; None if it has returned."""
+    for name in ("gi_frame", "cr_frame", "ag_frame"):
+        frame = getattr(generator, name, None)
+        if isinstance(frame, FrameType):
+            return _activation(frame)
+    return None
+
+
+def _activation(frame: FrameType) -> Activation:
+    variables = frame.f_locals
+    own = {} if variables is frame.f_globals else dict(variables)
+    return Activation(frame.f_code, frame.f_lasti, frame.f_lineno, own, frame.f_globals)

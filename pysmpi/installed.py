@@ -47,3 +47,14 @@ def installed(path: str) -> bool:
     if not os.path.isabs(path):
         path = os.path.abspath(path)
     return path.startswith(_all())
+
+
+@cache
+def _standard() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return standard_directories(), site_directories()
+
+
+def standard(path: str) -> bool:
+    """Whether the file `path` belongs to the standard library."""
+    inside, outside = _standard()
+    return path.startswith("<frozen") or (path.startswith(inside) and not path.startswith(outside))

@@ -45,6 +45,7 @@ from pysmpi.runtime.loading.mpi4py_package import has_options
 from pysmpi.runtime.options import Options
 from pysmpi.runtime.process.exits import HardExit
 from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
+from pysmpi.runtime.progress.beats import Beats
 from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.reports.exit_status import USAGE, exit_status
 from pysmpi.runtime.reports.glances import Glances, limit
@@ -191,6 +192,7 @@ class Job:
         universe.settings = _call_settings(self.settings, self.options.reduction_order)
         DISKS.put(universe, Disks(disk_options(self.settings)))
         simulation.watch.most = self.settings.value("smpi/most-polls")
+        Beats(simulation)
         spawner = Spawner(simulation, self.platform, self.options, self.start_world)
         spawning.SPAWN.put(universe, spawner)
         envelopes.install(simulation.engine)

@@ -126,6 +126,12 @@ class Simulation:
         self.on_deadlock = on_deadlock
         self.polling: frozenset[int] = frozenset()  # ranks that only test, without success
         self.watch = Watch(hopeless=self._hopeless)
+        # Looks for threads that only let time pass, if the engine was stopped for that (see
+        # runtime/progress/beats.py). If nothing else is left, `beating` are their processes, and
+        # `vain` says what shows it.
+        self.look: Callable[[], bool] | None = None
+        self.beating: frozenset[Process] = frozenset()
+        self.vain = ""
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
         # The call that started a request of the kernel, if checkers follow the run.
@@ -403,7 +409,11 @@ class Simulation:
         the threads that wait for threads of their own rank.
         """
         for rank in self.waiting():
-            fibers = [rank.fiber, *self.threads.get(rank.pid, ())]
+            fibers = [rank.fiber] + [
+                fiber
+                for fiber in self.threads.get(rank.pid, ())
+                if fiber.process not in self.beating
+            ]
             for fiber in [fiber for fiber in fibers if fiber.gate is None] or fibers[:1]:
                 process = fiber.process
                 process.reset()
@@ -517,10 +527,15 @@ class Simulation:
             with collection.announced(self.finalizers):
                 while True:
                     engine.run()
-                    if self.polling and self.running and not self.failed:
+                    look, self.look = self.look, None
+                    if look is not None and not look():
+                        engine.stopped = False
+                        continue
+                    if (self.polling or self.beating) and self.running and not self.failed:
                         engine.stopped = False
                         if self.on_deadlock is not None and self.on_deadlock(self):
                             self.polling = frozenset()
+                            self.beating = frozenset()
                             continue
                         break
                     if engine.stopped or self.running == 0 or self.failed:

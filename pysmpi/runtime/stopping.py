@@ -81,6 +81,9 @@ def leave_for_good(fiber: Any) -> NoReturn:
     in a freed greenlet.
     """
     leave(fiber)
+    events: Any = sys.modules.get("asyncio.events")
+    if events is not None:
+        events._set_running_loop(None)  # other threads of ranks would find the fiber's
     running = getcurrent()
     if running is not fiber:
         leave(running)

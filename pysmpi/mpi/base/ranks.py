@@ -28,6 +28,8 @@ from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import forget
 from pysmpi.mpi.base.telling import CallTeller
 
+_NEVER = 1 << 62  # beats
+
 
 class Universe(Owner):
     """The shared state of all ranks of one simulation: the engine, and every process by its pid."""
@@ -48,6 +50,13 @@ class Universe(Owner):
         self.tolerant = False  # whether the others go on if a rank fails
         self.aborted: tuple[Rank, AbortStop] | None = None  # the rank that called Abort
         self.on_abort: Callable[[Rank], object] | None = None  # called after that
+        # Beats: sleeps and timeouts so far, the number at which `on_beat` is called; and readings
+        # of clocks by the program, while these are noted.
+        self.beats = 0
+        self.beats_until = _NEVER
+        self.on_beat: Callable[[Rank], object] | None = None
+        self.noting_clocks: Callable[[Universe], object] | None = None
+        self.clock_reads = 0
 
     def communicator_of(self, context: int) -> Any:
         """The communicator that has a context, also one for a single purpose; None for no one."""
@@ -259,7 +268,7 @@ class Rank(Owner):
         if self is outside:
             return time.perf_counter()
         now = self.now()
-        self.process.debt += self.universe.settings.wtime
+        self.poll(self.universe.settings.wtime)
         return now
 
     def thread(self) -> int:
@@ -317,11 +326,21 @@ class Rank(Owner):
     def poll(self, seconds: float) -> None:
         """Charge a little time for a look at the clock, without giving way to others."""
         self.process.debt += seconds
+        if self.universe.noting_clocks is not None:
+            self.universe.noting_clocks(self.universe)
+
+    def beat(self) -> None:
+        """Count a sleep or a timeout that begins."""
+        universe = self.universe
+        universe.beats += 1
+        if universe.beats >= universe.beats_until and universe.on_beat is not None:
+            universe.on_beat(self)
 
     def sleep(self, seconds: float) -> None:
         """Let `seconds` of simulated time pass; at least run the events that are due now."""
         process = self.enter()
         try:
+            self.beat()
             process.sleep(seconds)
         finally:
             self.leave()
@@ -353,6 +372,7 @@ class Fiber(greenlet):
             if timeout is not None:
                 if process.core.residents > 1:
                     process.finish_compute()
+                rank.beat()
                 date = rank.engine.now + process.debt + max(0.0, timeout)
                 waits.append(rank.engine.alarm(date))
             process.wait_any(waits)

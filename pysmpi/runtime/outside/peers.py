@@ -10,6 +10,7 @@ import _socket
 import os
 import stat
 import struct
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -134,6 +135,37 @@ def has_children() -> bool:
     except ChildProcessError:
         return False
     return True
+
+
+def other_children() -> bool:
+    """Whether this process has started other processes than the helpers of `multiprocessing`."""
+    if not has_children():
+        return False
+    helpers = set()
+    for name, attribute in _HELPERS:
+        helper = getattr(sys.modules.get(name), attribute, None)
+        helpers.add(getattr(helper, "_pid", None) or getattr(helper, "_forkserver_pid", None))
+    return any(pid not in helpers for pid in _own_children())
+
+
+def _own_children() -> list[int]:
+    me = _getpid()
+    found = []
+    for pid in descendants():
+        try:
+            words = _content(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if len(words) > 1 and int(words[1]) == me and words[0] != "Z":
+            found.append(pid)
+    return found
+
+
+# Processes of `multiprocessing` that only answer this one.
+_HELPERS = (
+    ("multiprocessing.resource_tracker", "_resource_tracker"),
+    ("multiprocessing.forkserver", "_forkserver"),
+)
 
 
 def descendants() -> list[int]:

@@ -150,6 +150,7 @@ class Reactor:
         waits = [gate]
         date = 0.0
         if timeout is not None:
+            rank.beat()
             date = engine.now + max(0.0, timeout)
             waits.append(engine.alarm(date))
         wait.virtual, wait.real = engine.now, monotonic()
@@ -411,3 +412,15 @@ def reactor() -> Reactor | None:
         found = Reactor(rank.engine)
         _REACTOR.put(universe, found)
     return found
+
+
+def waits_for_outside(universe: ranks.Universe, aside: Iterable[object] = ()) -> bool:
+    """Whether another process could end the wait of a thread that is not among those `aside`."""
+    found = _REACTOR.peek(universe)
+    if found is None:
+        return False
+    return any(
+        wait.side is PeerSide.OUTSIDE
+        or (wait.side is PeerSide.UNKNOWN and wait.fiber not in set(aside))
+        for wait in found.waits
+    )

@@ -175,12 +175,15 @@ def find_deadlock(simulation: Simulation) -> DeadlockReport:
     waiting = simulation.waiting()
     waits = [wait for rank in waiting for wait in finder.waits(rank)]
     tests = [wait for wait in waits if wait.pid in polling and not wait.thread]
-    if tests:
-        waits = [wait for wait in waits if wait not in tests]
+    beats = [wait for wait in waits if wait.beats and wait.thread]
+    for wait in beats:
+        wait.pieces.clear()  # the end of a sleep
+    if tests or beats:
+        waits = [wait for wait in waits if wait not in tests and wait not in beats]
     alive = {rank.pid for rank in waiting}
     finished = [rank.pid for rank in universe.ranks if rank.pid not in alive]
     causes = Causes(finder, waits, set(finished))
-    groups = group_waits(waits, bool(finished or tests))
+    groups = group_waits(waits, bool(finished or tests or beats))
     reasons = causes.reasons([group.waits[0] for group in sorted(groups, key=_size)])
     outlook = causes.outlook()
     if tests:
@@ -193,8 +196,15 @@ def find_deadlock(simulation: Simulation) -> DeadlockReport:
             for operation in () if wait.made is None else wait.made.operations:
                 if isinstance(operation, Partitioned):
                     reasons = list(dict.fromkeys([*partitions(operation), *reasons]))
-        reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
+        if not simulation.beating:
+            reasons.insert(0, f"{most:,} tests in a row have failed, and no other event happens")
         outlook = "tests for ever."
+    for group in group_waits(beats):
+        group.verb = "beats in" if len(group.pids) == 1 else "beat in"
+        group.odd = False
+        groups.append(group)
+    if simulation.beating:
+        reasons.insert(0, f"{simulation.vain}; nothing else is left that could happen")
     kind = LivelockReport if tests else DeadlockReport
     return kind(
         simulation.engine.now,

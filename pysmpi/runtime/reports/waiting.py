@@ -90,6 +90,7 @@ class Wait:
     thread: int = 0
     thread_name: str = ""
     own: bool = False  # whether only another thread of the rank could end it
+    beats: bool = False  # whether it only lets time pass
     joins: str = ""  # the thread that the rank waits for at its end
     ended_by: BaseException | None = None  # its program, then
     made: MpiCall | None = None
@@ -108,6 +109,7 @@ class WaitFinder:
         self.started_by = simulation.started_by
         self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
+        self._beating = simulation.beating
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
         self.by_purpose: dict[int, Communicator] = dict(self.universe.purposes)
         self.communicators = sorted(
@@ -154,6 +156,7 @@ class WaitFinder:
                 None,
             )
         wait.own = fiber.gate is not None
+        wait.beats = fiber.process in self._beating
         wait.thread_name = name_of_thread(fiber) if thread else ""
         main: Any = getattr(rank.program, "main_thread", None)
         joined = None if thread or main is None else getattr(main, "joins", None)

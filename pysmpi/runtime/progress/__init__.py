@@ -1,0 +1,1 @@
+"""Runs that never end: threads and loops that only let time pass."""
