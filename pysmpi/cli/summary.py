@@ -53,6 +53,7 @@ def summary(result: Result) -> str:
     lines += [f"failed: {one}" for one in result.lost]
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
+    lines += [f"warning: {one}" for one in result.remarks]
     if result.no_effect:
         lines.append(
             f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)"
@@ -99,6 +100,11 @@ def _outcome(result: Result) -> str:
 def _compute(result: Result) -> str:
     """The mode of compute, and the factor by which it was scaled."""
     speed, factor = result.host_speed, result.compute_factor
+    blocks = result.blocks
+    if blocks is not None:
+        fewest, most = blocks["fewest"], blocks["most"]
+        many = text.count(most, "block") if fewest == most else f"{fewest:,} to {most:,} blocks"
+        return f"{result.compute} for each block between two calls, {many} a rank"
     if speed is None:
         own = " x 1 (cores as fast as this computer's)"
         return result.compute + (own if factor == 1.0 else "")

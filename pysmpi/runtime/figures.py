@@ -88,6 +88,13 @@ class SteadyFigures(TypedDict):
     rare_seconds: float
 
 
+class BlockFigures(TypedDict):
+    """The number of blocks of compute of the ranks with the fewest and with the most."""
+
+    fewest: int
+    most: int
+
+
 class PathPlaceFigures(TypedDict):
     """The time of the critical path at a place (simulated seconds)."""
 

@@ -56,8 +56,10 @@ from pysmpi.runtime.simulation import Outcome, Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
 from pysmpi.runtime.virtual_time.cpu_time import OTHER_THREADS
 from pysmpi.runtime.virtual_time.host_speed import host_speed
+from pysmpi.runtime.virtual_time.recordings import JobIdentity
 from pysmpi.runtime.virtual_time.timing import (
     ComputeTiming,
+    ConstantTiming,
     NativeTiming,
     NoTiming,
     PlaybackTiming,
@@ -111,7 +113,12 @@ class Job:
         if speed != "auto":
             speed = host_speed(speed)  # checked also if nothing is measured
         self.timing = find_timing(self.compute, speed, _text(options.record_compute), threshold)
+        self.remarks: list[str] = []  # on compute
+        if isinstance(self.timing, PlaybackTiming):
+            self.remarks += self.timing.check(self._identity())
         if isinstance(self.timing, NativeTiming):
+            if self.timing.record is not None:
+                self.timing.job = self._identity()
             # Here no rank runs, so the clock and the host name are the real ones.
             for known in {slot.host.speed for slot in self.slots}:
                 self.timing.factor(known)
@@ -241,6 +248,14 @@ class Job:
                 self.on_result(self._result(time.perf_counter() - begun, *ending))
         return self._result(time.perf_counter() - begun, *ending)
 
+    def _identity(self) -> JobIdentity:
+        """What tells the compute of the job from that of others."""
+        programs = [
+            {**segment.program.identity(), "ranks": segment.ranks} for segment in self.segments
+        ]
+        threads = os.environ.get("OMP_NUM_THREADS")
+        return {"ranks": self.options.nprocs, "programs": programs, "threads": threads}
+
     def _transport(self) -> Transport:
         if self._control is not None:
             return FreeTransport()
@@ -308,6 +323,10 @@ class Job:
         timing = self.timing
         scaled = timing if isinstance(timing, NativeTiming | PlaybackTiming) else None
         factors = set() if scaled is None else scaled.factors
+        if isinstance(timing, PlaybackTiming) and status == 0:
+            left = timing.left_over()
+            if left is not None:
+                self.remarks.append(left)
         if self.shadowing.failure is not None:
             status, error = USAGE, f"pysmpi: error: {self.shadowing.failure}"
         return Result(
@@ -333,7 +352,9 @@ class Job:
             deadlock=self.deadlock,
             shadow=self.shadowing.report(),
             folding=self.folding.report(),
-            steady=self.timing.report() if isinstance(self.timing, SteadyTiming) else None,
+            steady=timing.report() if isinstance(timing, SteadyTiming) else None,
+            blocks=timing.report() if isinstance(timing, ConstantTiming) else None,
+            remarks=list(self.remarks),
             data=self.options.data,
             limit=limit(ranks, self.glances) if status == 0 else None,
             unreceived=unreceived(simulation) if status == 0 else None,

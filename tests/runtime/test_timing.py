@@ -19,6 +19,7 @@ from pysmpi.runtime.loading.loader import ScriptProgram
 from pysmpi.runtime.virtual_time import cpu_clock
 from pysmpi.runtime.virtual_time import host_speed as speeds
 from pysmpi.runtime.virtual_time.cpu_clock import SHORT, CpuClock
+from pysmpi.runtime.virtual_time.recordings import HEADER, read_recording
 from pysmpi.runtime.virtual_time.steady import (
     BATCH,
     FIRST,
@@ -33,7 +34,6 @@ from pysmpi.runtime.virtual_time.timing import (
     PlaybackTiming,
     SteadyTiming,
     find_timing,
-    read_blocks,
 )
 
 _clock = [time.thread_time, time.sleep]  # in a list, where a run does not find it to replace it
@@ -274,12 +274,10 @@ def test_recorded_blocks_are_played_back_exactly(tmp_path):
     ],
 )
 def test_a_damaged_recording_is_named_with_its_line(tmp_path, text, message):
-    from pysmpi.runtime.virtual_time.timing import _HEADER
-
     file = tmp_path / "blocks"
-    file.write_text(text.replace("{header}", _HEADER))
+    file.write_text(text.replace("{header}", HEADER))
     with pytest.raises(UsageError, match=message):
-        read_blocks(str(file))
+        read_recording(str(file))
 
 
 def test_binary_data_is_no_recording(tmp_path):
@@ -523,7 +521,7 @@ def test_steady_compute_of_a_run(tmp_path):
     steady = result.report()["steady"]
     # A machine that becomes faster in the midst is noticed some executions later.
     assert 0.0 < steady["charged_seconds"] < 3.0 * steady["measured_seconds"]
-    _, blocks = read_blocks(record)
+    blocks = read_recording(record).blocks
     charged = sum(sum(each) for each in blocks.values()) * 1e-9
     assert charged == pytest.approx(steady["charged_seconds"])
     assert pysmpi.run(main, 2, compute=record).seconds == pytest.approx(result.seconds)

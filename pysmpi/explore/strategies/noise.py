@@ -80,7 +80,8 @@ class NoisyTimer(ConstantTimer):
         self._random = random
 
     def start(self) -> None:
-        self._block = self._random.expovariate(1.0 / self._mean)
+        super().start()
+        self._seconds = self._random.expovariate(1.0 / self._mean)
 
 
 def _make(argument: str | None, seed: int) -> Noise:

@@ -36,6 +36,15 @@ class _NotFound(ImportError):
     """A module that `-m` names cannot be run."""
 
 
+_PLAIN = (bool, int, float, str, type(None))  # arguments that JSON can hold
+
+
+def _digest(text: bytes) -> str:
+    from hashlib import sha256  # only recordings of compute need it
+
+    return sha256(text).hexdigest()[:16]
+
+
 class RankProgram:
     """A program that each rank runs.
 
@@ -56,6 +65,15 @@ class RankProgram:
 
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
+
+    def identity(self) -> dict[str, object]:
+        """What tells the program from others, as JSON can hold it: its name, arguments and text.
+
+        `text` is a digest of its source, None if that is not known; so are the arguments.
+        """
+        arguments = self.arguments
+        words = None if arguments is None else arguments[1:]
+        return {"name": os.path.basename(self.name), "arguments": words, "text": None}
 
     def main(self) -> Callable[[], object]:
         """The function that runs it in the rank that is running, and returns its value.
@@ -78,6 +96,10 @@ class FunctionProgram(RankProgram):
         self.args = tuple(args)
         self.kwargs = dict(kwargs or {})
         self.name = getattr(function, "__qualname__", repr(function))
+
+    def identity(self) -> dict[str, object]:
+        known = not self.kwargs and all(type(value) in _PLAIN for value in self.args)
+        return {"name": self.name, "arguments": list(self.args) if known else None, "text": None}
 
     def main(self) -> Callable[[], object]:
         code = getattr(self.function, "__code__", None)
@@ -160,6 +182,9 @@ class CommandProgram(_MainProgram):
         self.arguments = ["-c", *arguments]
         self.path_entry = ""
 
+    def identity(self) -> dict[str, object]:
+        return {**super().identity(), "text": _digest(self.source.encode())}
+
     def prepare(self) -> None:
         self.code = self._compiled(self.source, "<string>")
         self._show_source(self.source)
@@ -215,6 +240,16 @@ class ScriptProgram(_MainProgram):
         import zipfile
 
         return zipfile.is_zipfile(self.path)
+
+    def identity(self) -> dict[str, object]:
+        if self.archive:
+            return super().identity()
+        try:
+            with open(self.path, "rb") as stream:
+                text = _digest(stream.read())
+        except OSError:
+            text = None  # the error is reported when the program begins
+        return {**super().identity(), "text": text}
 
     def prepare(self) -> None:
         if self.archive:

@@ -13,6 +13,7 @@ from pysmpi.errors import PysmpiError
 from pysmpi.records import record
 from pysmpi.runtime.figures import (
     AnalysisFigures,
+    BlockFigures,
     FoldingFigures,
     RankFigures,
     ShadowFigures,
@@ -59,8 +60,10 @@ class Result:
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
-    a run that ended well. `lost` names the ranks that failed while the others went on.
-    `no_effect` names the options of SimGrid that were set and do nothing here.
+    a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
+    time, and `remarks` tell what does not fit of a recording of compute. `lost` names the ranks
+    that failed while the others went on. `no_effect` names the options of SimGrid that were set
+    and do nothing here.
     """
 
     nprocs: int
@@ -87,6 +90,8 @@ class Result:
     shadow: ShadowFigures | None = None
     folding: FoldingFigures | None = None
     steady: SteadyFigures | None = None
+    blocks: BlockFigures | None = None
+    remarks: list[str] = field(default_factory=list)
     data: str = "all"
     limit: str | None = None
     unreceived: str | None = None

@@ -26,15 +26,20 @@ import os
 import re
 from array import array
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol, TextIO
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import parse_time
-from pysmpi.reading import open_lines
-from pysmpi.runtime.figures import SteadyFigures
+from pysmpi.runtime.figures import BlockFigures, SteadyFigures
 from pysmpi.runtime.virtual_time.cpu_clock import CpuClock, CpuTimer
 from pysmpi.runtime.virtual_time.host_speed import host_speed
+from pysmpi.runtime.virtual_time.recordings import (
+    JobIdentity,
+    check_job,
+    left_over,
+    read_recording,
+    write_head,
+)
 from pysmpi.runtime.virtual_time.steady import SteadyTimer, TimeTally
 from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
@@ -113,6 +118,7 @@ class NativeTiming:
         self.threshold = threshold
         self.factors: set[float] = set()  # simulated seconds a second of this machine
         self.record = record
+        self.job: JobIdentity | None = None  # written to the recording
         self.clock = CpuClock()
         self.stopwatch: Stopwatch = self.clock
         self._stream: TextIO | None = None
@@ -144,7 +150,7 @@ class NativeTiming:
                 raise UsageError(
                     f"{self.record}: cannot record compute there: {error.strerror}"
                 ) from None
-            self._stream.write(f"{_HEADER}{self.speed!r}\n")
+            write_head(self._stream.write, self.speed, self.job)
         gc.callbacks.append(self.clock.collecting)
         return self
 
@@ -222,33 +228,43 @@ class ConstantTiming(_Quiet):
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = seconds
+        self.timers: list[ConstantTimer] = []
 
     def __enter__(self) -> ConstantTiming:
         return self
 
     def timer(self, pid: int, speed: float | None) -> Timer:
-        return ConstantTimer(self.seconds)
+        timer = ConstantTimer(self.seconds)
+        self.timers.append(timer)
+        return timer
+
+    def report(self) -> BlockFigures | None:
+        """The numbers of blocks of the ranks."""
+        counts = [timer.blocks for timer in self.timers]
+        return {"fewest": min(counts), "most": max(counts)} if counts else None
 
 
 class ConstantTimer:
-    """Gives every block the same time, and work inside calls none."""
+    """Gives every block the same time, and work inside calls none; counts the blocks."""
 
-    __slots__ = ("_seconds", "_block")
+    __slots__ = ("_seconds", "_inside", "blocks")
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = self._block = seconds
+        self._seconds = seconds
+        self._inside = False
+        self.blocks = 0
 
     def start(self) -> None:
-        self._block = self._seconds
+        self._inside = False
 
     def resume(self) -> None:
-        self._block = 0.0
+        self._inside = True
 
     def stop(self) -> float:
-        return self._block
-
-
-_HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
+        if self._inside:
+            return 0.0
+        self.blocks += 1
+        return self._seconds
 
 
 class PlaybackTimer:
@@ -285,7 +301,8 @@ class PlaybackTiming(_Quiet):
     def __init__(self, file: str) -> None:
         super().__init__()
         self.file = file
-        self.speed, self._blocks = read_blocks(file)
+        self.speed, self.job, self._blocks = read_recording(file)
+        self._timers: dict[int, PlaybackTimer] = {}
         self.factors: set[float] = set()  # simulated seconds a recorded second
 
     def __enter__(self) -> PlaybackTiming:
@@ -300,51 +317,18 @@ class PlaybackTiming(_Quiet):
         blocks = self._blocks.get(pid, array("q"))
         factor = 1.0 if speed is None else self.speed / speed
         self.factors.add(factor)
-        return PlaybackTimer(blocks, factor * 1e-9, f"{self.file}: rank {pid}")
+        timer = PlaybackTimer(blocks, factor * 1e-9, f"{self.file}: rank {pid}")
+        self._timers[pid] = timer
+        return timer
 
+    def check(self, job: JobIdentity) -> list[str]:
+        """Remarks on the recording as that of a job; `UsageError` if it is of another one."""
+        return check_job(self.file, self.job, job)
 
-_LONGEST = 200  # bytes of a line: a rank and a time
-
-
-def read_blocks(file: str) -> tuple[float, dict[int, array[int]]]:
-    """The speed (flop/s) of the machine and the blocks (ns) of each rank, from a recording.
-
-    Raises `UsageError` with file and line if the file is invalid.
-    """
-    blocks: dict[int, array[int]] = {}
-    try:
-        with open_lines(file) as packed:
-            speed = _read_header(packed.readline(_LONGEST).decode("ascii"), file)
-            for number, data in enumerate(iter(partial(packed.readline, _LONGEST), b""), 2):
-                line = data.decode("ascii")
-                pid, _, nanoseconds = line.rstrip("\n").partition(" ")
-                if not (pid.isdigit() and nanoseconds.isdigit() and line.endswith("\n")):
-                    raise UsageError(
-                        f'{file}:{number}: expected a rank and nanoseconds, e.g. "3 1200", got '
-                        f'{line.rstrip()!r}'
-                    )
-                own = blocks.get(int(pid))
-                if own is None:
-                    own = blocks[int(pid)] = array("q")
-                own.append(int(nanoseconds))
-    except UsageError:
-        raise
-    except (ValueError, OverflowError):  # no ASCII, or a number that is too long
-        raise UsageError(f"{file}: expected a recording of compute, got other data") from None
-    return speed, blocks
-
-
-def _read_header(line: str, file: str) -> float:
-    text = line.rstrip("\n")
-    try:
-        speed = float(text.removeprefix(_HEADER)) if text.startswith(_HEADER) else math.nan
-    except ValueError:
-        speed = math.nan
-    if not (math.isfinite(speed) and speed > 0.0):
-        raise UsageError(
-            f"{file}:1: expected the header of a recording of compute, got {text[:60]!r}"
-        )
-    return speed
+    def left_over(self) -> str | None:
+        """A remark on blocks that the run has not used, if there are any."""
+        used = {pid: timer.position for pid, timer in self._timers.items()}
+        return left_over(self.file, self._blocks, used)
 
 
 _DURATION = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*[a-z]*"
