@@ -33,6 +33,9 @@ from pysmpi.analysis.profile import Profile, limit, profile
 from pysmpi.runtime.figures import AnalysisFigures
 from pysmpi.trace.activity import contradiction
 
+# Share of a run below which its compute is only looks at clocks: no compute was timed.
+TIMED: Final = 1e-6
+
 # Version of the data of `Analysis.report`; docs/analysis.md describes it.
 SCHEMA: Final = 1
 
@@ -61,13 +64,13 @@ class Analysis:
 
     `sensitivity` is the relative change of the makespan by a small relative change of all
     latencies, of the time of bytes, of compute, of overheads: a derivative of logarithms. `what_if`
-    are makespans of changed runs.
+    are makespans of changed runs. `efficiencies` is None if no compute was timed.
     """
 
     graph: EventGraph
     path: CriticalPath
     profile: Profile
-    efficiencies: Efficiencies
+    efficiencies: Efficiencies | None
     sensitivity: dict[str, float]
     what_if: dict[str, float]
     _lines: list[str] | None = None
@@ -94,7 +97,7 @@ class Analysis:
                     for cause, place, lasted in path.by_place()[:50]
                 ],
             },
-            "efficiencies": vars(self.efficiencies),
+            "efficiencies": None if self.efficiencies is None else dict(vars(self.efficiencies)),
             "sensitivity": self.sensitivity,
             "what_if": self.what_if,
             "sites": [
@@ -138,18 +141,19 @@ class Analysis:
             )
         pop = self.efficiencies
         found.append(
-            f"efficiency {pop.parallel:.1%} = load balance {pop.load_balance:.1%} x "
+            "no compute was timed: efficiencies are not known"
+            if pop is None
+            else f"efficiency {pop.parallel:.1%} = load balance {pop.load_balance:.1%} x "
             f"serialisation {pop.serialisation:.1%} x transfer {pop.transfer:.1%}"
         )
         changes = ", ".join(f"{name} {value:.2f}" for name, value in self.sensitivity.items())
         found.append(f"sensitivity (percent of time a percent of cost): {changes}")
-        found.append(
-            "what if: "
-            + ", ".join(
-                f"{name} {text.seconds(value)} ({value / seconds - 1.0:+.1%})"
-                for name, value in self.what_if.items()
-            )
+        changed = ", ".join(
+            f"{name} {text.seconds(value)} ({value / seconds - 1.0:+.1%})"
+            for name, value in self.what_if.items()
         )
+        if changed:
+            found.append(f"what if: {changed}")
         return found
 
     def _saved(self, cause: str, place: str, part: float) -> str:
@@ -199,14 +203,21 @@ def read_analysis(path: str) -> Analysis:
         raise contradiction(path, error) from None
 
 
-def efficiencies(found: Profile, ideal: float) -> Efficiencies:
-    """The efficiencies of a run whose makespan on an ideal network is `ideal` seconds."""
-    longest = max(found.compute, default=0.0)
-    mean = sum(found.compute) / len(found.compute) if found.compute else 0.0
+def timed(found: Profile) -> bool:
+    """Whether compute takes a part of the run's time."""
+    return max(found.compute, default=0.0) > TIMED * found.seconds
+
+
+def efficiencies(found: Profile, ideal: float) -> Efficiencies | None:
+    """The efficiencies of a run whose makespan on an ideal network is `ideal` seconds.
+
+    None if no compute was timed.
+    """
+    if not timed(found):
+        return None
+    longest = max(found.compute)
+    mean = sum(found.compute) / len(found.compute)
     seconds = found.seconds
-    if seconds <= 0.0 or longest <= 0.0:
-        transfer = ideal / seconds if seconds > 0.0 else 1.0
-        return Efficiencies(0.0, 1.0, 0.0, 0.0, transfer)
     ideal = max(ideal, longest)
     return Efficiencies(
         mean / seconds, mean / longest, longest / seconds, longest / ideal, ideal / seconds
@@ -214,22 +225,27 @@ def efficiencies(found: Profile, ideal: float) -> Efficiencies:
 
 
 def what_if(graph: EventGraph, found: Profile, ideal: float) -> dict[str, float]:
-    """Makespans (s) of changed runs."""
-    changed = {"ideal network": ideal, "ideal compute": graph.makespan(IDEAL_COMPUTE)}
+    """Makespans (s) of changed runs; those of other compute only if compute was timed."""
+    changed: dict[str, float] = {}
+    compute = timed(found)
+    if compute:
+        changed |= {"ideal network": ideal, "ideal compute": graph.makespan(IDEAL_COMPUTE)}
     if len(graph.kind) > MOST_ROWS:
         return changed
     changed |= {
         "half the latency": graph.makespan(Scales(latency=0.5)),
         "twice the bandwidth": graph.makespan(Scales(transfer=0.5)),
-        "twice the compute speed": graph.makespan(Scales(compute=0.5)),
-        "no contention": graph.makespan(Scales(contention=0.0)),
     }
+    if compute:
+        changed["twice the compute speed"] = graph.makespan(Scales(compute=0.5))
+    changed["no contention"] = graph.makespan(Scales(contention=0.0))
     if len(found.compute) > 1:
-        mean = sum(found.compute) / len(found.compute)
-        even = {rank: mean / own for rank, own in enumerate(found.compute) if own > 0.0}
-        changed["even load"] = graph.makespan(Scales(ranks=even))
-        slow = max(range(len(found.compute)), key=found.compute.__getitem__)
-        changed[f"rank {slow} twice as slow"] = graph.makespan(Scales(ranks={slow: 2.0}))
+        if compute:
+            mean = sum(found.compute) / len(found.compute)
+            even = {rank: mean / own for rank, own in enumerate(found.compute) if own > 0.0}
+            changed["even load"] = graph.makespan(Scales(ranks=even))
+            slow = max(range(len(found.compute)), key=found.compute.__getitem__)
+            changed[f"rank {slow} twice as slow"] = graph.makespan(Scales(ranks={slow: 2.0}))
         link = _busiest_link(graph)
         if link is not None:
             name = graph.record.links[link][0]

@@ -173,13 +173,16 @@ def _shares(result: Result) -> str:
     """The shares of compute, communication and waiting in the time of all ranks."""
     compute = sum(rank["compute_seconds"] for rank in result.ranks)
     wait = sum(rank["wait_seconds"] for rank in result.ranks)
-    communication = sum(rank["communication_seconds"] for rank in result.ranks) - wait
+    communication = sum(rank["communication_seconds"] for rank in result.ranks)
     total = sum(rank["end_seconds"] for rank in result.ranks)
     core = sum(rank["core_wait_seconds"] for rank in result.ranks)
-    other = max(0.0, total - compute - communication - wait - core)
-    parts = [("compute", compute), ("communication", communication), ("wait", wait)]
+    other = max(0.0, total - compute - communication - core)
+    timed = "" if result.compute == "none" else f"compute {compute / total:.1%}, "
+    parts = [f"{timed}communication {communication / total:.1%} ({wait / total:.1%} waiting)"]
     if core > 0.0005 * total:
-        parts.append(("wait for a core", core))
+        parts.append(f"wait for a core {core / total:.1%}")
     if other > 0.0005 * total:
-        parts.append(("sleep", other))
-    return ", ".join(f"{name} {share / total:.1%}" for name, share in parts)
+        parts.append(f"sleep and waits outside MPI {other / total:.1%}")
+    if not timed:
+        parts.append("no compute was timed")
+    return ", ".join(parts)

@@ -132,7 +132,7 @@ class AnalysisFigures(TypedDict):
     limit: str
     text: list[str]
     critical_path: CriticalPathFigures
-    efficiencies: dict[str, float]
+    efficiencies: dict[str, float] | None
     sensitivity: dict[str, float]
     what_if: dict[str, float]
     sites: list[SiteFigures]

@@ -375,3 +375,15 @@ def test_the_text_says_where_the_compute_of_the_path_is(record):
         f"before {barrier}",
         f"from {barrier} to {first + 6}",
     ]
+
+
+def test_without_compute_nothing_is_said_about_it(record):
+    run = record(stencil, 4, 3, compute="none", **MACHINE)
+    found = analyse(EventGraph(run))
+    assert found.efficiencies is None and found.report()["efficiencies"] is None
+    assert set(found.what_if) >= {"half the latency", "twice the bandwidth", "no contention"}
+    assert not [name for name in found.what_if if "compute" in name or "ideal" in name]
+    assert not {"even load", "rank 0 twice as slow"} & set(found.what_if)
+    text = "\n".join(found.lines())
+    assert "no compute was timed: efficiencies are not known" in text
+    assert "efficiency 0.0%" not in text and "e-" not in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -131,3 +132,38 @@ def test_results_are_short_to_look_at() -> None:
     assert str(alone).startswith("1 rank on 1 host of cluster ended")
     again = pickle.loads(pickle.dumps(result))
     assert again == result and again.report() == result.report()
+
+
+def _shares_of_time(compute: str) -> tuple[str, pysmpi.Result]:
+    from pysmpi.cli.summary import summary
+
+    def main() -> None:
+        import time
+
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.rank == 0:
+            time.sleep(0.25)
+        MPI.COMM_WORLD.Barrier()
+
+    result = pysmpi.run(main, 2, compute=compute)
+    (line,) = [one for one in summary(result).splitlines() if "communication" in one]
+    return line, result
+
+
+@pytest.mark.parametrize("compute", ["0.25", "none"])
+def test_the_summary_and_the_report_mean_the_same_by_communication(compute: str) -> None:
+    line, result = _shares_of_time(compute)
+    whole = sum(rank["end_seconds"] for rank in result.ranks)
+    for name, pattern in (
+        ("communication_seconds", r"communication ([0-9.]+)%"),
+        ("wait_seconds", r"\(([0-9.]+)% waiting\)"),
+        ("compute_seconds", r"compute ([0-9.]+)%"),
+    ):
+        share = 100.0 * sum(rank[name] for rank in result.ranks) / whole
+        found = re.search(pattern, line)
+        if compute == "none" and name == "compute_seconds":
+            assert found is None and line.endswith("no compute was timed")
+        else:
+            assert found is not None and float(found[1]) == pytest.approx(share, abs=0.06)
+    assert "sleep and waits outside MPI" in line

@@ -543,3 +543,20 @@ def test_cpu_time_of_a_process_is_that_of_its_threads(given, core):
 
     result = pysmpi.run(main, 1, platform=core)
     assert result.returns[0] == pytest.approx([0.3, 0.7, 0.4, 0.7], abs=EXACT)
+
+
+def test_a_loop_that_looks_at_the_clock_sees_what_a_thread_does(core):
+    def main():
+        done = []
+
+        def body():
+            time.sleep(0.01)
+            done.append(1)
+
+        threading.Thread(target=body).start()
+        while not done:
+            time.monotonic()
+        return time.monotonic()
+
+    result = pysmpi.run(main, 1, platform=core, compute="1us")
+    assert result.returns == [pytest.approx(0.01, rel=0.05)]

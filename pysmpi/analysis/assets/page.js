@@ -871,7 +871,7 @@ function whyPanel(run) {
         signed(value / run.seconds - 1, percent))])),
     element("br"),
     table("Efficiencies (POP): parallel = load balance x serialisation x transfer", ["efficiency", "share"],
-      [["parallel", pop.parallel], ["load balance", pop.load_balance], ["serialisation", pop.serialisation],
+      pop === null ? [["not known: no compute was timed", "-"]] : [["parallel", pop.parallel], ["load balance", pop.load_balance], ["serialisation", pop.serialisation],
         ["transfer", pop.transfer]].map(([name, value]) => [name, meter(value)])),
     element("br"),
     table("Sensitivity: per cent of time for one per cent of", ["cost", "per cent"],
@@ -954,8 +954,8 @@ function start() {
   document.getElementById("cards").append(
     card(seconds(run.seconds), run.measured ? "measured time" : "predicted time"),
     card(run.analysis.limit, "what limits it", true),
-    card(percent(pop.parallel), "parallel efficiency"),
-    card(percent(pop.load_balance), "load balance"),
+    card(pop === null ? "not timed" : percent(pop.parallel), pop === null ? "compute" : "parallel efficiency"),
+    card(pop === null ? "-" : percent(pop.load_balance), "load balance"),
     card(whole(run.messages.begin.length), `messages, ${bytes(run.matrix.bytes.reduce((a, b) => a + b, 0))}`));
   const legend = document.getElementById("legend");
   CATEGORIES.forEach((name, i) => {

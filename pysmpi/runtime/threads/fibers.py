@@ -6,8 +6,9 @@ same holds for conditions, events, queues, timers, barriers and
 replaced: the functions that they import from `_thread` are exchanged, and check the caller. Outside
 of ranks threads are real.
 
-Switches between threads happen when they wait, sleep or communicate. A loop that waits for a plain
-variable to change therefore never ends; one that tests an event, a future or a queue ends.
+Switches between threads happen when they wait, sleep, communicate or look at a clock. A loop that
+waits for a plain variable to change therefore never ends; one that also looks at a clock, or that
+tests an event, a future or a queue, ends.
 """
 
 from __future__ import annotations
