@@ -37,7 +37,8 @@ def install(
     Returns the functions to call with loaded modules.
     """
     replacements = Replacements(patches)
-    descriptors.install(patches, replacements, standard.install(patches, exchange))
+    own = standard.install(patches, exchange)
+    descriptors.install(patches, replacements, own)
     polling.install(patches, replacements)
     children.install(patches, replacements, started)
     signals.install(replacements)
@@ -49,9 +50,14 @@ def install(
     def inside(patches: Patches, module: ModuleType) -> None:
         replacements.inside(module)
 
+    def patch_fcntl(patches: Patches, module: ModuleType) -> None:
+        file_locks.patch_locks(patches, module, replacements)
+        if own is not None:
+            standard.patch_fcntl(patches, module, own)
+
     return {
         "_multiprocessing": semaphores.patch_semaphores,
-        "fcntl": lambda patches, module: file_locks.patch_locks(patches, module, replacements),
+        "fcntl": patch_fcntl,
         "asyncio.events": event_loops.patch_events,
         "selectors": lambda patches, module: polling.patch_selectors(
             patches, module, replacements

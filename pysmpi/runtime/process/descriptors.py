@@ -17,9 +17,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pysmpi.descriptors import is_open
+from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.process.chosen_descriptors import ChosenDescriptors
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.facets import Facet
+from pysmpi.runtime.process.rank_environment import here
 from pysmpi.runtime.process.tools import outside_of_ranks
 
 try:
@@ -66,6 +69,7 @@ class Descriptors(Facet):
         streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
         ours = {id(stream): stream for stream in streams if _is_ours(stream)}
         self.streams: list[Any] = list(ours.values())
+        self.chosen = ChosenDescriptors(exchange, self._keep, self._release)
 
     # Called by ranks
 
@@ -74,6 +78,9 @@ class Descriptors(Facet):
 
         def dup2(fd: object, fd2: object, inheritable: object = True) -> object:
             if fd2 not in STANDARD:
+                if type(fd2) is int and fd2 != fd and fd2 > 2 and here() is not None:
+                    self._make_way(fd2)
+                    return self.chosen.choosing(fd2, lambda: real(fd, fd2, inheritable))
                 return real(fd, fd2, inheritable)
             return self.changing((fd2,), real, fd, fd2, inheritable)
 
@@ -160,6 +167,22 @@ class Descriptors(Facet):
         else:
             state.keep(self.name, new)
         self._let_go(old, new)
+
+    def _release(self, kept: Kept) -> None:
+        self.open.discard(kept)
+        OWN.discard(kept.number)
+        with contextlib.suppress(OSError):
+            _close(kept.number)
+
+    def _make_way(self, number: int) -> None:
+        """Move a duplicate that has a number which a rank has chosen."""
+        for kept in self.open:
+            if kept.number == number:
+                kept.number = _fcntl(number, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+                OWN.add(kept.number)
+                OWN.discard(number)
+                _close(number)
+                break
 
     def _let_go(self, old: Kepts, new: Kepts) -> None:
         for kept in set(old) - set(new) - set(self.base) - {None}:
@@ -289,6 +312,20 @@ def _discard(stream: Any) -> None:
 
 _libc: object = ctypes.PyDLL(None) if os.name == "posix" else None
 _fflush: Callable[[None], object] = getattr(_libc, "fflush", lambda stream: None)
+
+
+def patch_fcntl(patches: Patches, module: Any, descriptors: Descriptors) -> None:
+    """Let ranks have a file under the number that they ask for (`F_DUPFD`)."""
+    real = module.fcntl
+    duplicating = (module.F_DUPFD, getattr(module, "F_DUPFD_CLOEXEC", None))
+
+    def control(fd: Any, cmd: Any, arg: Any = 0, /) -> Any:
+        answer = real(fd, cmd, arg)
+        if cmd in duplicating and type(arg) is int and arg > 2 and here() is not None:
+            descriptors.chosen.chosen(answer)
+        return answer
+
+    patches.set(module, "fcntl", like(real, control))
 
 
 def install(patches: Patches, exchange: Exchange) -> Descriptors | None:
