@@ -159,6 +159,9 @@ def status_of(args: Sequence[str]) -> int:
         # do not fail again at the exit.
         sys.stdout = None
         return 0
+    except MemoryError:
+        complain("out of memory: expected less data, or a higher limit (ulimit -v)")
+        return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else "output: "
         complain(f"{where}{error.strerror or error}")

@@ -56,6 +56,7 @@ class Progress:
         self.drawing: LockType = allocate_lock()  # held while the terminal is written to
         self._watched = allocate_lock()  # held by the thread
         self._over = False
+        self._before = self.engine.tick
         self.engine.tick = self.tick
         self._stdout = sys.stdout
         self._screen: Screen | None = None
@@ -74,6 +75,8 @@ class Progress:
 
     def tick(self) -> None:
         """Show the line if it is due."""
+        if self._before is not None:
+            self._before()
         now = perf_counter()
         if now < self.due or not self.drawing.acquire(False):
             return
@@ -124,7 +127,7 @@ class Progress:
         """Clear the line and restore standard output."""
         self._end_watch()
         self.clear()
-        self.engine.tick = None
+        self.engine.tick = self._before
         if self._screen is not None:
             self._screen.flush()
             self._screen.detach()

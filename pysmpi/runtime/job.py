@@ -36,7 +36,7 @@ from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import environment, spawning
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size
-from pysmpi.runtime import collection, heap, unclosed_files
+from pysmpi.runtime import address_space, collection, heap, unclosed_files
 from pysmpi.runtime.figures import RankFigures
 from pysmpi.runtime.folding.setup import Folding
 from pysmpi.runtime.interpreter import Interpreter
@@ -179,6 +179,10 @@ class Job:
                 unclosed_files.written_out(self.last),
             ):
                 return self._run()
+        except address_space.OutOfMemory:
+            raise
+        except MemoryError:
+            raise address_space.OutOfMemory(address_space.UNKNOWN) from None
         finally:
             copying.LIMITS.suit(0)
             cache.forget()
@@ -200,6 +204,7 @@ class Job:
         DISKS.put(universe, Disks(disk_options(self.settings)))
         simulation.watch.most = self.settings.value("smpi/most-polls")
         Beats(simulation)
+        simulation.limit_memory(address_space.limited())
         spawner = Spawner(simulation, self.platform, self.options, self.start_world)
         spawning.SPAWN.put(universe, spawner)
         envelopes.install(simulation.engine)

@@ -38,7 +38,7 @@ from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime import collection, stopping
+from pysmpi.runtime import address_space, collection, stopping
 from pysmpi.runtime.finalizers import FINALIZERS, Finalizers
 from pysmpi.runtime.loading.shared_state import SharedState
 from pysmpi.runtime.process.exchange import Door
@@ -147,6 +147,8 @@ class Simulation:
         self._to_begin = self._begin
         self._named = Named(self._live, beginning)
         self.running = 0
+        self.space: address_space.AddressSpace | None = None  # if it is limited
+        self._begun = 0  # ranks, then
         # Called with each rank after the end of all its fibers.
         self.on_end: Callable[[Rank], object] | None = None
         # Called with a rank and the exception that ends it, in the rank.
@@ -160,6 +162,12 @@ class Simulation:
         # The rank that ended in the middle while it used MPI, the status, where and how; this
         # ends the job.
         self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
+
+    def limit_memory(self, space: address_space.AddressSpace | None) -> None:
+        """Look at the memory that is left from time to time, and end the run before it ends."""
+        self.space = space
+        if space is not None:
+            self.engine.tick = lambda: space.check(self._begun, len(self.universe.ranks))
 
     def add_world(self, slots: Sequence[int], lifecycle: Lifecycle) -> World:
         """Start a world with a rank on each of `slots`; `lifecycle` gives each its program.
@@ -212,6 +220,10 @@ class Simulation:
         current = self.engine.current
         assert current is not None
         rank = self.universe.ranks[current.pid]
+        if self.space is not None:
+            if self._begun % address_space.EVERY == 0:
+                self.space.check(self._begun, len(self.universe.ranks))
+            self._begun += 1
         process = rank.process
         rank.world.lifecycle.equip(rank)
         if process.core.pace is not None and rank.timer is not None:
