@@ -111,6 +111,7 @@ class Interpreter:
         self.exchange: Exchange | None = None
         self.own_streams: own_streams.OwnStreams | None = None
         self.shared_state: SharedState | None = None
+        self.imports: ImportSystem | None = None
         self.children = Children()
 
     def __enter__(self) -> Interpreter:
@@ -144,7 +145,7 @@ class Interpreter:
             self.rules.kinds.clear()  # programs may find packages with these names in other places
         self.exchange = exchange = Exchange(table, outer, Versions)
         self.own_streams = own_streams.install(patches, exchange)
-        imports = ImportSystem(self.rules, exchange, self.stopwatch)
+        imports = self.imports = ImportSystem(self.rules, exchange, self.stopwatch)
         imports.begin_own.append(self.own_streams.give)
         if self.mpi is not None:
             mpi4py_package.provide(patches, imports, self.mpi, self.arrive or (lambda: None))
@@ -257,6 +258,8 @@ class Interpreter:
                 traceback.clear_frames(error.__traceback__)
             self._end(rank_environment, program or self.program, error)
         finally:
+            for look in self.imports.at_end if self.imports is not None else ():
+                look(rank_environment.state)
             if self.own_streams is not None:
                 self.own_streams.flush(rank_environment)
 

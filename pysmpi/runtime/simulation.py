@@ -14,6 +14,7 @@ from typing import Any
 
 from greenlet import GreenletExit, getcurrent
 
+from pysmpi.errors import UsageError
 from pysmpi.frames import CallSite, current_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.numbers import shared
@@ -40,6 +41,7 @@ from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.placement import Slot
 from pysmpi.runtime import address_space, collection, stopping
 from pysmpi.runtime.finalizers import FINALIZERS, Finalizers
+from pysmpi.runtime.loading.opened_mpi import END_RUN
 from pysmpi.runtime.loading.shared_state import SharedState
 from pysmpi.runtime.process.exchange import Door
 from pysmpi.runtime.process.exits import EXIT_HARD
@@ -113,6 +115,7 @@ class Simulation:
         self.engine = Engine(transport, len(self.slots))
         self.universe = Universe(self.engine)
         EXIT_HARD.put(self.universe, self.exit_hard)
+        END_RUN.put(self.universe, self.refuse)
         self.universe.on_abort = self._aborted
         self.finalizers = Finalizers(self.universe)
         FINALIZERS.put(self.universe, self.finalizers)
@@ -161,6 +164,7 @@ class Simulation:
         self.abort_site: CallSite | None = None
         # The rank that ended in the middle while it used MPI, the status, where and how; this
         # ends the job.
+        self.refused: UsageError | None = None  # ends the run
         self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
 
     def limit_memory(self, space: address_space.AddressSpace | None) -> None:
@@ -375,6 +379,12 @@ class Simulation:
             self._ended(rank, outcome)
         if rank is current():
             stopping.leave_for_good(fiber)
+
+    def refuse(self, error: UsageError) -> None:
+        """End the run: what a rank does cannot be simulated."""
+        if self.refused is None:
+            self.refused = error
+            self.engine.stop()
 
     def survive(self, rank: Rank, cause: str) -> None:
         """A rank fails, and the others go on: they learn of it at the date of the failure."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi.runtime.loading.linked_mpi import chain_to_mpi
+from pysmpi.runtime.loading.linked_mpi import chain_to_mpi, opens_libraries
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make libraries"),
@@ -130,3 +130,50 @@ def test_packages_that_find_the_library_at_run_time_are_refused(built: Path) -> 
     assert "call mpi4py outside of compiled functions" in line
     done = run(built, "try:\n    import numba_mpi\nexcept ImportError:\n    print('without')")
     assert (done.stdout, done.stderr, done.returncode) == ("without\n" * 2, "", 0)
+
+
+OPENS = """
+#include <Python.h>
+#include <dlfcn.h>
+static PyObject *start(PyObject *module, PyObject *path) {
+    return PyBool_FromLong(dlopen(PyUnicode_AsUTF8(path), RTLD_NOW) != NULL);
+}
+static PyMethodDef methods[] = {{"start", start, METH_O, 0}, {0}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "opens", 0, -1, methods};
+PyMODINIT_FUNC PyInit_opens(void) { return PyModule_Create(&definition); }
+"""
+
+
+@pytest.fixture(scope="module")
+def opens(built: Path) -> Path:
+    """An extension that opens the library which its caller names."""
+    (built / "opens.c").write_text(OPENS)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", "opens.so", "opens.c", "-ldl",
+         "-I", sysconfig.get_paths()["include"]],
+        cwd=built, check=True,
+    )  # fmt: skip
+    assert opens_libraries(str(built / "opens.so"))
+    assert not opens_libraries(str(built / "plain.so"))
+    return built
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        ("import opens\nif MPI.COMM_WORLD.rank == 1: opens.start('./libmpi.so.12')\n"
+         "MPI.COMM_WORLD.Barrier()\nwhile MPI.COMM_WORLD.rank == 0: MPI.COMM_WORLD.Barrier()", 1),
+        ("import opens\nif MPI.COMM_WORLD.rank: opens.start('./libdata.so')", 1),
+        ("import ctypes\nctypes.CDLL(None).dlopen(b'./libmpi.so.12', 2)", 0),
+    ],
+)  # fmt: skip
+def test_a_library_that_c_code_opens_ends_the_run(opens: Path, text: str, rank: int) -> None:
+    done = run(opens, text)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") <= 1
+    assert f"C code of rank {rank} has opened libmpi.so.12 (dlopen), and cannot" in done.stderr
+
+
+def test_a_library_without_mpi_is_opened(opens: Path) -> None:
+    done = run(opens, "import opens\nprint(opens.start('./libstubs.so'))\nMPI.COMM_WORLD.Barrier()")
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr

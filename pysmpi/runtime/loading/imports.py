@@ -32,7 +32,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.runtime.loading.rules import KNOWN_SHARED, Rules
 from pysmpi.runtime.patches import Patches, disguise, is_module
 from pysmpi.runtime.process.assigned import Assigned, Borrowed
-from pysmpi.runtime.process.exchange import MISSING, Exchange
+from pysmpi.runtime.process.exchange import MISSING, Exchange, State
 from pysmpi.runtime.threads.locks import running, wait
 from pysmpi.runtime.virtual_time.stopwatch import Stopwatch
 
@@ -89,6 +89,7 @@ class ImportSystem:
         self.stopwatch = Stopwatch() if stopwatch is None else stopwatch
         self.loaded: dict[str, Callable[[ModuleType], Any]] = {}
         self.announce: list[Callable[[str], object]] = []
+        self.at_end: list[Callable[[State], object]] = []  # called at the end of each rank
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
         self.assigned = Assigned(exchange)

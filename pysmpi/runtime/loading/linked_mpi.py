@@ -15,13 +15,15 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
 from pysmpi.frames import current_site
 from pysmpi.runtime.loading.imports import ImportSystem
+from pysmpi.runtime.loading.opened_mpi import OpenedLibraries
+from pysmpi.runtime.loading.rules import KNOWN_SHARED
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.rank_environment import here
@@ -30,6 +32,9 @@ from pysmpi.runtime.process.rank_environment import here
 _MPI = r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b"
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2
+_OPENING = (b"dlopen", b"dlmopen")
+# Libraries of the system that open others, but none that a program names.
+_SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|libstdc\+\+|libgcc_s|libpython[\d.]*|ld-.*)\.so")
 _DEEPEST = 8  # libraries in a chain
 # Packages that call the MPI library which mpi4py has loaded, and their alternatives.
 _CALLERS = {
@@ -53,6 +58,7 @@ class _File(NamedTuple):
     paths: tuple[str, ...]  # the directories that it searches first
     lacks_mpi: bool  # whether it calls functions of MPI that it does not define
     defines_mpi: bool  # whether it defines some, as serial stubs of MPI do
+    opens: bool  # whether it calls dlopen
 
 
 @cache
@@ -117,7 +123,27 @@ def _parse(data: Any, symbols: bool) -> _File | None:
                 lacks = lacks or section == 0
                 defines = defines or section != 0
     found = [part for index in paths for part in text(index).split(":") if part]
-    return _File(tuple(map(text, needed)), tuple(found), lacks, defines)
+    opens = _SYMTAB in tables and any(
+        _calls(data, order, (place(tables[_SYMTAB]), begin), (begin, end), name)
+        for name in _OPENING
+    )
+    return _File(tuple(map(text, needed)), tuple(found), lacks, defines, opens)
+
+
+def _calls(
+    data: Any, order: str, symbols: tuple[int, int], names: tuple[int, int], name: bytes
+) -> bool:
+    """Whether a file refers to a function of another library."""
+    at = data.find(b"\0" + name + b"\0", *names)
+    if at < 0:
+        return False
+    entry = struct.pack(order + "I", at + 1 - names[0])
+    first, last = symbols
+    while (first := data.find(entry, first, last)) >= 0:
+        if (first - symbols[0]) % 24 == 0:
+            return bool(struct.unpack_from(order + "IBBH", data, first)[3] == 0)
+        first += 1
+    return False
 
 
 def _located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
@@ -138,14 +164,20 @@ def chain_to_mpi(path: str) -> tuple[str, ...] | None:
 
     The chain is empty for a file that calls functions of MPI without naming a library.
     """
-    return _chain(os.path.realpath(path))
+    return _chain(os.path.realpath(path))[0]
+
+
+def opens_libraries(path: str) -> bool:
+    """Whether a compiled file, or a library that it needs, can open libraries."""
+    return _chain(os.path.realpath(path))[1]
 
 
 @cache
-def _chain(path: str) -> tuple[str, ...] | None:
+def _chain(path: str) -> tuple[tuple[str, ...] | None, bool]:
     first = _read(path, True)
     if first is None:
-        return None
+        return None, False
+    opens = first.opens
     seen = {path}
     pending: list[tuple[_File, str, tuple[str, ...], tuple[str, ...]]]
     pending = [(first, os.path.dirname(path), (), first.paths)]
@@ -154,17 +186,20 @@ def _chain(path: str) -> tuple[str, ...] | None:
         file, origin, chain, inherited = pending.pop(0)
         for name in file.needed:
             if re.match(_MPI, os.path.basename(name)):
-                return (*chain, name)
+                return (*chain, name), opens
             found = _located(name, inherited, origin)
-            if found is None or found in seen or len(chain) == _DEEPEST:
+            if found is None or _SYSTEM.match(os.path.basename(found)):
+                continue
+            if found in seen or len(chain) == _DEEPEST:
                 continue
             seen.add(found)
             further = _read(found, first.lacks_mpi)
             if further is not None:
                 defined = defined or further.defines_mpi
+                opens = opens or further.opens
                 paths = (*further.paths, *inherited)
                 pending.append((further, os.path.dirname(found), (*chain, name), paths))
-    return () if first.lacks_mpi and not defined else None
+    return () if first.lacks_mpi and not defined else None, opens
 
 
 def refuse(path: str, what: str, kind: type[UsageError]) -> None:
@@ -212,26 +247,36 @@ def install(
     Returns the functions to call with loaded modules.
     """
     imports.announce.append(refuse_caller)
+    opened = OpenedLibraries(imports.exchange, _MPI)
+    # What is loaded at the end of a rank has been opened by it.
+    imports.at_end.append(opened.look)
     machinery: Any = importlib.import_module("_imp")
     real = machinery.create_dynamic
 
     def create_dynamic(spec: Any, file: Any = None, /) -> object:
         if spec.origin is not None:
             refuse(spec.origin, f"module {spec.name}, imported", ImportsMPI)
+            if spec.name.partition(".")[0] not in KNOWN_SHARED | sys.stdlib_module_names:
+                _arm(opened, spec.origin)
         return real(spec) if file is None else real(spec, file)
 
     patches.set(machinery, "create_dynamic", like(real, create_dynamic))
     return {
-        "ctypes": _patch_ctypes,
-        "cffi.api": _patch_cffi,
-        "mpi4py._mpiabi": _patch_mpiabi,
+        "ctypes": partial(_patch_ctypes, opened=opened),
+        "cffi.api": partial(_patch_cffi, opened=opened),
+        "mpi4py._mpiabi": partial(_patch_mpiabi, opened=opened),
     }
+
+
+def _arm(opened: OpenedLibraries, path: str) -> None:
+    if not opened.armed and here() is not None and opens_libraries(path):
+        opened.arm()
 
 
 _searches: list[None] = []  # of mpi4py for the library of its compiled module; it calls none
 
 
-def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
+def _patch_mpiabi(patches: Patches, module: ModuleType, opened: OpenedLibraries) -> None:
     real = module._dlopen_libmpi
 
     def _dlopen_libmpi(libmpi: object = None) -> object:
@@ -240,32 +285,59 @@ def _patch_mpiabi(patches: Patches, module: ModuleType) -> None:
             return real(libmpi)
         finally:
             _searches.pop()
+            opened.begin()
 
     patches.set(module, "_dlopen_libmpi", like(real, _dlopen_libmpi))
 
 
-def _patch_ctypes(patches: Patches, module: ModuleType) -> None:
+def _patch_ctypes(patches: Patches, module: ModuleType, opened: OpenedLibraries) -> None:
     real = module._dlopen
+    kind = module.CDLL
+    real_get = kind.__getitem__
+
+    def __getitem__(self: Any, name_or_ordinal: Any) -> object:
+        if name_or_ordinal in ("dlopen", "dlmopen") and here() is not None:
+            opened.arm()
+        return real_get(self, name_or_ordinal)
+
+    patches.set(kind, "__getitem__", like(real_get, __getitem__))
 
     def dlopen(name: object, mode: int = 0) -> object:
         if not _searches:
-            _look(name, mode, module.RTLD_GLOBAL, "ctypes")
-        return real(name, mode)
+            _look(name, mode, module.RTLD_GLOBAL, "ctypes", opened)
+        handle = real(name, mode)
+        if _names_mpi(name):
+            opened.begin()
+        return handle
 
     patches.set(module, "_dlopen", like(real, dlopen))
 
 
-def _patch_cffi(patches: Patches, module: ModuleType) -> None:
+def _patch_cffi(patches: Patches, module: ModuleType, opened: OpenedLibraries) -> None:
     real = module._load_backend_lib
 
     def _load_backend_lib(backend: object, name: Any, flags: Any) -> object:
-        _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi")
-        return real(backend, name, flags)
+        _look(name, flags or 0, getattr(os, "RTLD_GLOBAL", 0), "cffi", opened)
+        library = real(backend, name, flags)
+        if name is None or not isinstance(name, str) or _SYSTEM.match(os.path.basename(name)):
+            if here() is not None:
+                opened.arm()
+        if _names_mpi(name):
+            opened.begin()
+        return library
 
     patches.set(module, "_load_backend_lib", like(real, _load_backend_lib))
 
 
-def _look(name: object, mode: int, everybody: int, how: str) -> None:
+def _names_mpi(name: object) -> bool:
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        return False
+    return re.match(_MPI, os.path.basename(os.fsdecode(name))) is not None
+
+
+def _look(
+    name: object, mode: int, everybody: int, how: str, opened: OpenedLibraries
+) -> None:
     """Look at a library that a program loads by its name."""
     if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
         return
@@ -277,3 +349,5 @@ def _look(name: object, mode: int, everybody: int, how: str) -> None:
     elif os.sep not in path:
         path = _located(path, (), "") or path
     refuse(path, f"library {os.path.basename(path)}, loaded by {how}", LoadsMPI)
+    if not _SYSTEM.match(os.path.basename(path)):
+        _arm(opened, path)

@@ -40,6 +40,8 @@ def exit_status(
         for pid, outcome in enumerate(outcomes)
         if outcome.state is RankState.FAILED and outcome.error is not None
     ]
+    if simulation.refused is not None:
+        return USAGE, f"pysmpi: error: {simulation.refused}"
     if failed:
         for _, error in failed:
             if isinstance(error, UsageError):
