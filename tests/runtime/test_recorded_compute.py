@@ -102,7 +102,7 @@ def test_functions_have_their_arguments(tmp_path):
     with pytest.raises(UsageError, match="recorded with arguments 3, and this run has arguments 2"):
         pysmpi.run(_function, 2, args=(2,), compute=file)
     # Objects cannot be compared.
-    with pytest.raises(UsageError, match="rank 0: expected more than"):
+    with pytest.raises(UsageError, match=r"rank \d: expected more than"):
         pysmpi.run(_function, 2, args=(9, object()), compute=file)
 
 
@@ -137,7 +137,7 @@ def test_blocks_that_are_left_over_are_remarked(recorded):
         f"{file}: rank 2 used 0 of 5 recorded blocks: the recorded program, or its input, made "
         "other calls"
     ]
-    with pytest.raises(UsageError, match="rank 0: expected more than 5 blocks of compute"):
+    with pytest.raises(UsageError, match=r"rank \d: expected more than 5 blocks of compute"):
         pysmpi.run(program, 3, args=("6",), compute=file)
 
 
@@ -154,7 +154,7 @@ def test_a_damaged_job_is_one_line(tmp_path, job):
 def test_other_damage_is_one_line(tmp_path):
     file = tmp_path / "compute.txt"
     file.write_text(f"{HEADER}1e9\n0 {'9' * 5000}\n")
-    with pytest.raises(UsageError, match="expected a recording of compute, got other data"):
+    with pytest.raises(UsageError, match="compute.txt:2: expected a rank and nanoseconds"):
         read_recording(str(file))
     file.write_text(f"{HEADER}1e9\n0 1\n# job: {json.dumps({'ranks': 1, 'programs': []})}\n")
     with pytest.raises(UsageError, match=":3: expected a rank and nanoseconds"):
