@@ -307,6 +307,8 @@ class CallRecorder:
         if not record.name:
             thread.call = None
             record.end = now
+            if record.start > now or len(operations) == 1 and operations[0][0] == COMPUTE:
+                record.start = now
             if self._between is not None:
                 if record.rank >= self._world.known:
                     self._world.meet_ranks()

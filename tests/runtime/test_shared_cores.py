@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import datetime
+import json
 import logging
 import os
 import queue
@@ -20,6 +21,7 @@ import pytest
 
 import pysmpi
 from pysmpi.mpi.base.ranks import current
+from pysmpi.replay import Replay
 from pysmpi.runtime import job
 from pysmpi.runtime.virtual_time.clock import EPOCH
 from pysmpi.runtime.virtual_time.timing import ConstantTiming
@@ -560,3 +562,64 @@ def test_a_loop_that_looks_at_the_clock_sees_what_a_thread_does(core):
 
     result = pysmpi.run(main, 1, platform=core, compute="1us")
     assert result.returns == [pytest.approx(0.01, rel=0.05)]
+
+
+# Records of runs.
+
+
+def _exchanges():
+    comm = mpi().COMM_WORLD
+    ring = range(comm.size)
+    for step in range(3):
+        compute(0.01 * (1 + comm.rank + step))
+        request = comm.isend(step, (comm.rank + 1) % comm.size)
+        compute(0.005)
+        comm.recv(source=ring[comm.rank - 1])
+        request.wait()
+        compute(0.002)
+        comm.Iprobe()
+        compute(0.001)
+        comm.Barrier()
+    compute(0.004)
+
+
+def test_a_record_shows_calls_after_the_compute_before_them(given, core, tmp_path):
+    def main():
+        comm = mpi().COMM_WORLD
+        compute(0.2)
+        if comm.rank == 0:
+            comm.Send(bytearray(8), 1)
+        else:
+            comm.Recv(bytearray(8), 0)
+
+    path = tmp_path / "run.jsonl"
+    result = pysmpi.run(main, 2, platform=core, trace=str(path))
+    calls = [json.loads(line) for line in path.read_text().splitlines()[1:]]
+    found = {call[4]: call[5:7] for call in calls if call[0] == "call" and call[4]}
+    assert found["Send"][0] == pytest.approx(0.4, abs=1e-3)
+    assert found["Recv"][0] == pytest.approx(0.4, abs=1e-3)
+    for begin, end in found.values():
+        assert 0.0 <= end - begin < 1e-3
+    assert result.seconds == pytest.approx(0.4, abs=1e-3)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_a_record_changes_no_time_and_accounts_for_all(given, core, tmp_path, ranks):
+    plain = pysmpi.run(_exchanges, ranks, platform=core)
+    path = str(tmp_path / "run.jsonl")
+    recorded = pysmpi.run(_exchanges, ranks, platform=core, trace=path, explain=True)
+    assert recorded.seconds == pytest.approx(plain.seconds, rel=1e-9)
+    for one, other in zip(plain.ranks, recorded.ranks):
+        assert other["end_seconds"] == pytest.approx(one["end_seconds"], rel=1e-9)
+        assert other["compute_seconds"] == pytest.approx(one["compute_seconds"], rel=1e-9)
+        parts = (other[f"{name}_seconds"] for name in ("compute", "communication", "core_wait"))
+        # A test for a message is a short sleep.
+        assert sum(parts) == pytest.approx(other["end_seconds"], abs=1e-3)
+    assert recorded.analysis is not None
+    causes = recorded.analysis["critical_path"]["causes"]
+    assert sum(causes.values()) == pytest.approx(recorded.seconds, rel=1e-9)
+    # One core computes all the time.
+    assert causes["compute"] == pytest.approx(recorded.seconds, rel=0.01)
+    assert causes["combine"] == 0.0
+    replayed = Replay([(path, 0.0)], platform=core).run()
+    assert replayed.seconds == pytest.approx(recorded.seconds, rel=1e-3)
