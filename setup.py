@@ -28,6 +28,7 @@ ROOMS = [
     "pysmpi/mpi/base/running.py",
     "pysmpi/mpi/base/state.py",
     "pysmpi/mpi/base/telling.py",
+    "pysmpi/mpi/buffers/aliasing.py",
     "pysmpi/mpi/buffers/contiguous.py",
     "pysmpi/mpi/buffers/copying.py",
     "pysmpi/mpi/groups/agreement.py",

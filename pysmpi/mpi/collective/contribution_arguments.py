@@ -16,6 +16,7 @@ import numpy as np
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.running import calling_rank
+from pysmpi.mpi.buffers.aliasing import alias, alias_of_block, refuse_alias
 from pysmpi.mpi.buffers.contiguous import alike, contiguous
 from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
@@ -99,6 +100,15 @@ def _operator(op: object, record: Type | None) -> Operator:
     return operator_of(op, record)
 
 
+def _refuse_alias(comm: object, communicator: Communicator, me: int) -> None:
+    """Refuse buffers that begin at one address.
+
+    The call counts: as with MPICH, calls that the other ranks make later match those of this rank.
+    """
+    communicator.next_call(me)
+    refuse_alias(comm)
+
+
 def barrier(comm: object) -> Contribution:
     """Barrier."""
     communicator, me = located(comm)
@@ -146,12 +156,14 @@ def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object
     send, blocks, in_place = arguments.gather(v, sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
         check_root(comm, communicator, root)
-    assert isinstance(blocks, Blocks)
+    assert isinstance(send, MessageRegion) and isinstance(blocks, Blocks)
     receives = root == (ROOT if place.inter else me)
     if receives:
         held(blocks)
     if in_place:
         send = blocks.block(me)
+    elif receives and not place.inter and alias_of_block(send, blocks, me, not v):
+        _refuse_alias(comm, communicator, me)
     counts = None
     if not receives:
         count, unit = units_of(send)
@@ -184,13 +196,15 @@ def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: objec
     blocks, receive, in_place = arguments.scatter(v, sendbuf, recvbuf, root, place)
     if not 0 <= root < place.size:
         check_root(comm, communicator, root)
-    assert isinstance(blocks, Blocks)
+    assert isinstance(blocks, Blocks) and isinstance(receive, MessageRegion)
     sends = root == (ROOT if place.inter else me)
     counts = None
     if not sends:
         count, unit = units_of(receive)
     else:
         held(blocks)
+        if not in_place and not place.inter and alias_of_block(receive, blocks, me, not v):
+            _refuse_alias(comm, communicator, me)
         record = blocks.datatype._live()
         count = blocks.count if not v else 0 if place.inter else blocks.counts[me]
         count, unit = count_of(record, count)
@@ -201,17 +215,19 @@ def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: objec
         send_counts=counts,
     )  # fmt: skip
     takes = not in_place and not (place.inter and root < 0)
-    return Scatter(communicator, me, call, blocks if sends else None, receive if takes else None)  # type: ignore[arg-type]
+    return Scatter(communicator, me, call, blocks if sends else None, receive if takes else None)
 
 
 def allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Allgather and Allgatherv."""
     communicator, me, place = where(comm)
     send, blocks, in_place = arguments.allgather(v, sendbuf, recvbuf, place)
-    assert isinstance(blocks, Blocks)
+    assert isinstance(send, MessageRegion) and isinstance(blocks, Blocks)
     held(blocks)
     if in_place:
         send = blocks.block(me)
+    elif not place.inter and alias_of_block(send, blocks, me, not v):
+        _refuse_alias(comm, communicator, me)
     counts = None
     count, unit = units_of(send if place.inter else blocks)
     if v:
@@ -245,6 +261,9 @@ def alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contrib
         )  # fmt: skip
     else:
         count, unit = units_of(outgoing)
+        if not in_place and not place.inter and send.count and send.count == receive.count:
+            if send.datatype == receive.datatype and alias(send.block(0), receive.block(0)):
+                _refuse_alias(comm, communicator, me)
         call = call_of(communicator, me, "alltoall", count, unit, in_place=in_place)
     return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
 
@@ -343,6 +362,9 @@ def _reduction(
     idle = message is None and target is None
     record = _record(whole)
     operator = _operator(op, None if idle or root == PROC_NULL else record)
+    if message is not None and target is not None and not in_place and whole.count:
+        if communicator.remote is communicator and alias(message, target):
+            _refuse_alias(comm, communicator, me)
     count, unit = count_of(record, whole.count)
     call = call_of(
         communicator, me, name, count // blocks, unit, root, operator.commutative, in_place,
@@ -437,6 +459,8 @@ def scan(
     message = target if in_place else send
     record = target.datatype._live()
     operator = operator_of(op, record)
+    if not in_place and target.count and alias(send, target):
+        _refuse_alias(comm, communicator, me)
     count, unit = units_of(target)
     name = "exscan" if exclusive else "scan"
     call = call_of(communicator, me, name, count, unit, 0, operator.commutative, in_place)

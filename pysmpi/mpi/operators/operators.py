@@ -10,6 +10,7 @@ from pysmpi.mpi.base.exceptions import fail, truth
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.buffers.aliasing import alias, refuse_alias
 from pysmpi.mpi.buffers.spellings import matching
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.internal_errors import touches_program
@@ -146,6 +147,8 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         record = target.datatype._live()
         if operator.function is None:
             check(operator, record)
+        if target.count and alias(source, target):
+            refuse_alias(None)
         if source.data is not None and target.data is not None:
             combine(operator, source.data, target.data, target.count, record)
         else:
