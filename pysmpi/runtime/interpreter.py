@@ -178,6 +178,9 @@ class Interpreter:
             "email.charset": partial(registries.patch_charsets, registries=known),
             "mimetypes": partial(registries.patch_types, registries=known),
             "shutil": partial(registries.patch_archives, registries=known),
+            "gettext": partial(registries.patch_domains, registries=known),
+            "webbrowser": partial(registries.patch_browsers, registries=known),
+            "xml.etree.ElementTree": partial(registries.patch_namespaces, registries=known),
             "scipy.special": partial(registries.patch_special, registries=known),
             "psutil": partial(environment.patch_psutil, exchange=exchange),
         }

@@ -18,17 +18,24 @@ import array  # noqa: F401
 import asyncio  # noqa: F401
 import atexit
 import builtins  # noqa: F401
+import calendar  # noqa: F401
 import codecs  # noqa: F401
+import collections.abc  # noqa: F401
 import contextvars
 import copyreg  # noqa: F401
 import csv  # noqa: F401
+import ctypes
 import datetime  # noqa: F401
 import decimal  # noqa: F401
 import email.charset  # noqa: F401
+import email.message  # noqa: F401
 import faulthandler  # noqa: F401
+import fcntl  # noqa: F401
 import functools
 import gc  # noqa: F401
 import getpass  # noqa: F401
+import gettext  # noqa: F401
+import http.client  # noqa: F401
 import importlib  # noqa: F401
 import inspect  # noqa: F401
 import io  # noqa: F401
@@ -36,8 +43,10 @@ import json
 import linecache  # noqa: F401
 import locale  # noqa: F401
 import logging
+import math  # noqa: F401
 import mimetypes  # noqa: F401
-import multiprocessing  # noqa: F401
+import multiprocessing.spawn  # noqa: F401
+import numbers  # noqa: F401
 import os
 import pickle  # noqa: F401
 import platform  # noqa: F401
@@ -45,9 +54,11 @@ import random  # noqa: F401
 import re
 import resource  # noqa: F401
 import select  # noqa: F401
+import shutil  # noqa: F401
 import signal  # noqa: F401
 import site  # noqa: F401
 import socket  # noqa: F401
+import sqlite3  # noqa: F401
 import ssl  # noqa: F401
 import string  # noqa: F401
 import subprocess
@@ -57,13 +68,17 @@ import threading
 import time
 import tracemalloc  # noqa: F401
 import types  # noqa: F401
-import unittest  # noqa: F401
+import unittest.mock  # noqa: F401
 import urllib.request  # noqa: F401
 import uuid  # noqa: F401
 import warnings
 import weakref
+import webbrowser  # noqa: F401
+import xml.etree.ElementTree  # noqa: F401
+import zoneinfo  # noqa: F401
 
 import numpy  # noqa: F401
+import yaml  # noqa: F401
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
@@ -78,6 +93,25 @@ class Point:
 
     def __eq__(self, other):
         return type(other) is Point and other.x == self.x
+
+
+libc = ctypes.CDLL(None)
+words = ctypes.create_string_buffer(20)
+heard = []
+
+
+def text_of(name, *arguments):
+    """The text that a function of C returns."""
+    function = ctypes.CDLL(None)[name]
+    function.restype = ctypes.c_char_p
+    return function(*arguments)
+
+
+def subprocess_by_fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
 
 
 class Holder:
@@ -591,6 +625,70 @@ time: os.environ["TZ"] = "Asia/Tokyo"; time.tzset() -> time.timezone, time.tznam
 time: os.environ["TZ"] = "UTC" -> os.environ.get("TZ")
 time: time.time = lambda: 5.0 -> time.time() == 5.0
 time: datetime.made_up = 1 -> hasattr(datetime, "made_up")
+c code: libc.setenv(b"OWNED_C", b"1", 1) -> text_of("getenv", b"OWNED_C"), code("import os; print(os.environ.get('OWNED_C'))")
+c code: libc.unsetenv(b"LANGUAGE_OF_C") or libc.setenv(b"LANGUAGE_OF_C", b"none", 1) -> text_of("getenv", b"LANGUAGE_OF_C")
+c code: os.environ["BY_PYTHON"] = "1"; libc.setenv(b"BY_C", b"2", 1) -> text_of("getenv", b"BY_PYTHON"), text_of("getenv", b"BY_C"), os.environ.get("BY_PYTHON"), os.environ.get("BY_C")
+c code: libc.srand(5) -> libc.rand() == 590011675
+c code: libc.srandom(7) -> libc.random() == 1045618677
+c code: libc.srand48(5) -> [libc.lrand48() for _ in range(3)]
+c code: [libc.mrand48() for _ in range(5)] -> libc.lrand48()
+c code: libc.chdir(b"/") -> os.getcwd() == "/"
+c code: libc.umask(0o7) -> umask()
+c code: libc.setlocale(0, b"C") -> libc.setlocale(0, None) and text_of("setlocale", 0, None)
+c code: libc.prctl(15, b"owned") -> open("/proc/self/comm").read() == "owned\\n"
+c code: ctypes.set_errno(5) -> ctypes.get_errno()
+c code: words.value = b"one two"; libc.strtok(words, b" ") -> text_of("strtok", None, b" ")
+c code: sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL) -> sys.getdlopenflags()
+c code: sys.set_coroutine_origin_tracking_depth(3) -> sys.get_coroutine_origin_tracking_depth()
+c code: threading.stack_size(1 << 20) -> threading.stack_size()
+c code: sys.addaudithook(lambda event, args: heard.append(event) if event == "owned" else None) -> sys.audit("owned"), len(heard)
+c code: os.register_at_fork(before=lambda: heard.append("fork")) -> subprocess_by_fork(), heard.count("fork")
+files: os.dup2(os.open(f"/tmp/owned-{os.getpid()}", os.O_RDWR | os.O_CREAT), 90); os.unlink(f"/tmp/owned-{os.getpid()}") -> attempt(os.write, 90, b"x")
+files: fcntl.fcntl(0, fcntl.F_DUPFD, 95) -> isinstance(attempt(os.fstat, 95), os.stat_result)
+shared modules: math.pi = 3 -> math.pi
+shared modules: del string.ascii_letters -> hasattr(string, "ascii_letters")
+shared modules: setattr(datetime, "other", 2) -> getattr(datetime, "other", None)
+shared modules: os.extsep = "," -> os.extsep
+shared modules: json.loads = repr -> json.loads("[1]")
+shared modules: argparse.ArgumentParser.extra = 1 -> argparse.ArgumentParser().__class__.__dict__.get("extra")
+shared modules: argparse.ArgumentParser.error = lambda *given: None -> argparse.ArgumentParser.error.__name__
+shared modules: unittest.mock.patch.object(string, "hexdigits", "x").start() -> string.hexdigits
+shared modules: unittest.mock.patch.object(os, "getuid", lambda: -7).start() -> os.getuid() == -7
+shared modules: logging.Logger.made = 1 -> hasattr(logging.getLogger("x"), "made")
+shared modules: numpy.linalg.made = 1 -> hasattr(numpy.linalg, "made")
+shared modules: numpy.pi = 3 -> numpy.pi
+shared modules: pickle.DEFAULT_PROTOCOL = 2 -> pickle.DEFAULT_PROTOCOL
+shared modules: socket.socket.made = 1 -> hasattr(socket.socket, "made")
+shared modules: tempfile.template = "owned" -> tempfile.template
+shared modules: http.client.HTTPConnection.debuglevel = 1 -> http.client.HTTPConnection("localhost").debuglevel
+shared modules: random.Random.made = 1 -> hasattr(random.Random(), "made")
+shared modules: time.CLOCK_TAI = 5 -> time.CLOCK_TAI
+shared modules: platform.libc_ver = len -> platform.libc_ver is len
+shared modules: builtins.ascii = len -> ascii([1, 2, 3])
+shared modules: ssl.SSLContext.made = 1 -> hasattr(ssl.SSLContext, "made")
+shared modules: email.message.Message.made = 1 -> hasattr(email.message.Message(), "made")
+shared modules: functools.made = functools.wraps -> hasattr(functools, "made")
+shared modules: collections.UserDict.__len__ = lambda self: 77 -> len(collections.UserDict())
+shared modules: del collections.UserList.sort -> hasattr(collections.UserList, "sort")
+registries: copyreg.pickle(complex, lambda z: (complex, (7, 7))) -> pickle.loads(pickle.dumps(3j))
+registries: copyreg.add_extension("owned", "x", 77777) -> copyreg._extension_registry.get(("owned", "x"))
+registries: csv.unregister_dialect("unix") -> "unix" in csv.list_dialects()
+registries: sqlite3.register_adapter(complex, str) -> attempt(sqlite3.connect(":memory:").execute, "select ?", (1j,)).__class__.__name__
+registries: sqlite3.register_converter("OWNED", lambda data: "converted") -> "OWNED" in sqlite3.converters
+registries: numbers.Number.register(str) -> isinstance("", numbers.Number)
+registries: collections.abc.Sequence.register(complex) -> issubclass(complex, collections.abc.Sequence), issubclass(complex, collections.abc.Reversible)
+registries: shutil.register_archive_format("owned", len, description="") -> "owned" in dict(shutil.get_archive_formats())
+registries: shutil.unregister_unpack_format("zip") -> "zip" in [name for name, *_ in shutil.get_unpack_formats()]
+registries: email.charset.add_codec("owned", "ascii") -> email.charset.CODEC_MAP.get("owned")
+registries: gettext.textdomain("owned") -> gettext.textdomain()
+registries: gettext.bindtextdomain("owned", "/owned") -> gettext.bindtextdomain("owned")
+registries: webbrowser.register("owned", None) -> "owned" in webbrowser._browsers
+registries: xml.etree.ElementTree.register_namespace("owned", "uri:owned") -> xml.etree.ElementTree.tostring(xml.etree.ElementTree.Element("{uri:owned}a"))
+registries: yaml.SafeLoader.add_constructor("!owned", lambda loader, node: rank) -> attempt(yaml.safe_load, "!owned x") == 1
+registries: yaml.SafeDumper.add_representer(complex, lambda dumper, data: dumper.represent_str("z")) -> attempt(yaml.safe_dump, 1j).strip()[:1] == "z"
+registries: calendar.setfirstweekday(6) -> calendar.firstweekday()
+registries: zoneinfo.reset_tzpath(["/owned"]) -> zoneinfo.TZPATH
+threads: multiprocessing.set_executable("/owned") -> os.fsdecode(multiprocessing.spawn.get_executable()) == "/owned"
 end: os.environ["LEFT"] = "1" -> "LEFT" in os.environ
 """
 

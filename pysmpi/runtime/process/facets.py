@@ -11,6 +11,7 @@ import locale
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import ModuleType
@@ -151,6 +152,35 @@ class RecursionLimit(Setting):
             self._set(value)
         except RecursionError:
             pass
+
+
+class StackSize(Facet):
+    """The size of the stacks of new threads, which are real in the children of ranks."""
+
+    name = "stack size"
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(exchange)
+        self._size = threading.stack_size
+
+    def read(self) -> int:
+        return self._size()
+
+    def write(self, value: int) -> None:
+        self._size(value)
+
+    def install(self, patches: Patches) -> None:
+        """Let ranks change it."""
+        real = self._size
+
+        def stack_size(size: int | None = None, /) -> Any:
+            if size is None:
+                return real()
+            before = real()
+            self.change(real, size)
+            return before
+
+        patches.set(threading, "stack_size", like(real, stack_size))
 
 
 class Locale(Facet):
@@ -389,6 +419,17 @@ def install(patches: Patches, exchange: Exchange) -> None:
         Setting(
             exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
         ).replace(patches, sys, "set_int_max_str_digits")
+    if hasattr(sys, "setdlopenflags"):
+        Setting(
+            exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags
+        ).replace(patches, sys, "setdlopenflags")
+    Setting(
+        exchange,
+        "depth of origins",
+        sys.get_coroutine_origin_tracking_depth,
+        sys.set_coroutine_origin_tracking_depth,
+    ).replace(patches, sys, "set_coroutine_origin_tracking_depth")
+    StackSize(exchange).install(patches)
     Collecting(exchange).replace(patches, gc, "enable", "disable")
     set_threshold = gc.set_threshold
     Setting(

@@ -11,6 +11,7 @@ import codecs
 import copyreg
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable
 from types import ModuleType
@@ -130,6 +131,30 @@ def patch_archives(patches: Patches, module: Any, registries: Registries) -> Non
     found = _dictionaries(module, "_ARCHIVE_FORMATS", "_UNPACK_FORMATS")
     names = [f"{do}register_{kind}_format" for do in ("", "un") for kind in ("archive", "unpack")]
     registries.patch(patches, module, names, found)
+
+
+def patch_domains(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own directories of translations."""
+    registries.patch(
+        patches, module, ("bindtextdomain",), _dictionaries(module, "_localedirs")
+    )
+
+
+def patch_browsers(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own browsers."""
+
+    def found() -> dict[str, Any]:
+        if module._tryorder is None:
+            module.register_standard_browsers()
+        return _dictionaries(module, "_browsers", "_tryorder")()
+
+    registries.patch(patches, module, ("register",), found)
+
+
+def patch_namespaces(patches: Patches, module: Any, registries: Registries) -> None:
+    """Give every rank its own prefixes of XML namespaces."""
+    found = _dictionaries(module, "_namespace_map")
+    registries.patch(patches, module, ("register_namespace",), found)
 
 
 def patch_special(patches: Patches, module: Any, registries: Registries) -> None:
@@ -281,6 +306,33 @@ class Codecs:
 _NOTHING: dict[tuple[type, type], None] = {}
 
 
+def _patch_hooks(patches: Patches, registries: Registries) -> None:
+    """Let the hooks of audits and of forks concern the rank that has added them."""
+    real_audit, real_fork = sys.addaudithook, getattr(os, "register_at_fork", None)
+
+    def for_rank(function: Callable[..., object]) -> Callable[..., object]:
+        owner = here()
+
+        def call(*args: object) -> object:
+            return function(*args) if here() is owner else None
+
+        return call
+
+    def addaudithook(hook: Callable[..., object]) -> None:
+        # Hooks cannot be removed, so those of ranks stay, without an effect, after the run.
+        real_audit(for_rank(hook) if registries.concerns_rank() else hook)
+
+    def register_at_fork(**functions: Callable[[], object]) -> None:
+        assert real_fork is not None
+        if registries.concerns_rank():
+            functions = {when: for_rank(function) for when, function in functions.items()}
+        real_fork(**functions)
+
+    patches.set(sys, "addaudithook", like(real_audit, addaudithook))
+    if real_fork is not None:
+        patches.set(os, "register_at_fork", like(real_fork, register_at_fork))
+
+
 def install(patches: Patches, registries: Registries) -> None:
     """Give every rank its own entries in registries until the patches are undone."""
     found = _dictionaries(copyreg, "dispatch_table")
@@ -291,6 +343,7 @@ def install(patches: Patches, registries: Registries) -> None:
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
     found = _dictionaries(logging, "_levelToName", "_nameToLevel")
     registries.patch(patches, logging, ("addLevelName",), found)
+    _patch_hooks(patches, registries)
     Codecs(registries.exchange).install(patches, registries)
     subclasses = VirtualSubclasses(registries.exchange)
     real: Any = vars(abc).get("_abc_register")

@@ -35,12 +35,15 @@ _LATER = {
     "asyncio.events": ("_event_loop_policy",),
     "urllib.request": ("_opener",),
     "gettext": ("_current_domain",),
+    "multiprocessing.spawn": ("_python_exe",),
+    "zoneinfo._tzpath": ("TZPATH",),
 }
 
 
 # Attributes of objects that such modules hold.
 _OF_OBJECTS = {
     "multiprocessing.context": (("_default_context", "_actual_context"),),
+    "calendar": (("c", "_firstweekday"),),
     "multiprocessing.process": (("_current_process", "_name"),),
 }
 
