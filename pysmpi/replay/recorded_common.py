@@ -86,9 +86,7 @@ class RecordedCommon:
             rank=rank, size=len(members), selection=self.selection, nodes=nodes, slots=slots,
             **fields_of(arguments),
         )  # fmt: skip
-        before: frozenset[str] = frozenset()
-        if self.trace.names[context] != WORLD:
-            before = ready_from_creation(call)
+        before = self._before(context, number, call)
         for order, ready in levels:
             if order < number:
                 before = ready
@@ -98,3 +96,20 @@ class RecordedCommon:
         if after != before and (not levels or levels[-1][0] < number):
             levels.append((number, after))
         return schedule
+
+    def _before(self, context: int, number: int, call: Call) -> frozenset[str]:
+        """The node-level communicators that exist since the creation of a communicator."""
+        name = self.trace.names[context]
+        if name == WORLD:
+            return frozenset()
+        if not name.startswith("window"):
+            return ready_from_creation(call)
+        # A window has those of its communicator.
+        members = self.trace.members[context]
+        found: frozenset[str] = frozenset()
+        for of, levels in self._levels.items():
+            if self.trace.members[of] == members:
+                for order, ready in levels:
+                    if order < number:
+                        found |= ready
+        return found

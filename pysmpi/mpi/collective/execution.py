@@ -306,9 +306,20 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
 def _ready_from_creation(communicator: Communicator, call: Call) -> frozenset[str]:
     """The node-level communicators that exist before the first call."""
     world = communicator.universe.ranks[communicator.group[0]].world
-    if world.communicator is communicator:
+    if world.communicator is communicator or communicator.kind == "window":
         return _NO_LEVELS
     return ready_from_creation(call)
+
+
+def inherit_levels(communicator: Communicator, parent: Communicator) -> None:
+    """Let the communicator of a window have the node-level communicators of its parent."""
+    known = SCHEDULES.of(parent).levels
+    if len(known) > 0:
+        ready = known[-1][1]
+    else:
+        ready = _ready_from_creation(parent, call_of(parent, 0, "barrier"))
+    if ready:
+        SCHEDULES.of(communicator).levels.append((BEFORE_CALLS, ready))
 
 
 def _schedule_on_levels(contribution: Contribution, schedules: Schedules) -> Schedule:

@@ -57,14 +57,16 @@ def agree(
     make: Callable[..., T],
     subject: object = None,
     gathers: bool = False,
+    messages: Schedule | None = None,
 ) -> T:
     """Wait until every rank has contributed its `value`; return the result of `make`.
 
     `make` gets the values by rank and runs once for all; for an intercommunicator it gets those of
     the local group, then those of the remote one. Each rank contributes `nbytes`, which are
-    combined, or all kept if the call `gathers`. `subject` is the handle for errors.
+    combined, or all kept if the call `gathers`; or the ranks exchange the given `messages`.
+    `subject` is the handle for errors.
     """
-    shared = _prepared(rank, communicator, operation, value, nbytes, gathers)
+    shared = _prepared(rank, communicator, operation, value, nbytes, gathers, messages)
     rank.process.perform()
     if communicator.revoked and shared.result is None:
         check_intact(subject, communicator)
@@ -78,11 +80,15 @@ def _prepared(
     value: object,
     nbytes: int,
     gathers: bool,
+    messages: Schedule | None,
 ) -> CollectiveState:
     """The state of an agreement that a rank has entered; its process can perform the messages."""
     me = communicator.rank_of(rank.pid)
     number = communicator.next_call(me)
     shared = communicator.enter(number, operation, me, value)
+    if messages is not None:
+        rank.process.prepare(messages, communicator.coll, me, tag_of(number, operation))
+        return shared
     schedule, context, place = _steps(rank, communicator, me, nbytes, gathers)
     if gathers:
         if shared.columns is None:

@@ -66,7 +66,8 @@ class Synchronization:
         if not given & MODE_NOPRECEDE:
             side.barrier(rank)
             fetching = [access for access in _outgoing(side) if access.returns]
-            side.complete_accesses(rank, [*side.incoming, *fetching])
+            reached = [access for access in side.incoming if not access.returns]
+            side.complete_accesses(rank, [*reached, *fetching])
         side.barrier(rank)
         if side.fenced:
             _tell("epoch_closed", side, rank, "fence", range(side.window.communicator.size))

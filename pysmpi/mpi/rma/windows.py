@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import attributes, errhandlers
 from pysmpi.mpi.base.constants import (
     ERR_BASE,
@@ -42,6 +43,8 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
+from pysmpi.mpi.collective.contribution import WithoutData
+from pysmpi.mpi.collective.execution import call_of, inherit_levels, schedule_of
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.groups.agreement import agree
 from pysmpi.mpi.groups.communicator import Communicator, new_communicator
@@ -66,6 +69,16 @@ _HINTS = {
     "same_size": "false",
     "same_disp_unit": "false",
 }
+
+
+def _pointers(rank: Rank, communicator: Communicator) -> Schedule:
+    """The messages in which the processes tell each other where their memory is."""
+    me = communicator.rank_of(rank.pid)
+    call = call_of(communicator, me, "allgather", POINTER)
+    part = WithoutData(communicator, me, call)
+    part.begin(communicator.begun(me))
+    schedule, _, _ = schedule_of(part)
+    return schedule
 
 
 class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_WIN):
@@ -164,6 +177,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
             (side, flavor),
             POINTER,
             lambda values: _join(communicator, values),
+            messages=_pointers(rank, communicator),
         )
         return cls._of(side)
 
@@ -439,6 +453,7 @@ def _join(communicator: Communicator, values: dict[int, tuple[WindowSide, int]])
     sides = [values[me][0] for me in range(communicator.size)]
     among = new_communicator(communicator.universe, communicator.group)
     window = Window(among, values[0][1], sides)
+    inherit_levels(among, communicator)
     if window.flavor == WIN_FLAVOR_SHARED:
         _share(sides)
     for me, side in enumerate(sides):
