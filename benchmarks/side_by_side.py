@@ -207,6 +207,24 @@ def pysmpi(*arguments: object) -> list[str]:
     return fixed + [str(argument) for argument in arguments]
 
 
+def refuse_interpreted() -> None:
+    """Raise BenchmarkError if the kernel that would be measured is interpreted, and nobody asked.
+
+    With PYSMPI_INTERPRETED=1 the interpreted kernel is measured on purpose.
+    """
+    if os.environ.get("PYSMPI_INTERPRETED"):
+        return
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "--version"], capture_output=True, text=True
+    )
+    if "kernel interpreted" in done.stdout:
+        raise BenchmarkError(
+            f"{done.stdout.strip()}: this kernel is several times slower. "
+            "`pip install -e .` compiles the one of this clone; PYSMPI_INTERPRETED=1 measures it "
+            "as it is"
+        )
+
+
 def write_cluster(directory: Path, hosts: int) -> tuple[Path, Path]:
     """Write a cluster of `hosts` machines: (platform file, host file)."""
     machine, hostfile = directory / "cluster.xml", directory / "hosts.txt"
@@ -267,6 +285,8 @@ def write_json(path: Path | None, name: str, rows: list[dict[str, object]]) -> N
 def run(main: Callable[[], int]) -> None:
     """Run a benchmark's main: exit status 0, 1 for a missed figure, 2 when it could not run."""
     try:
+        if "-h" not in sys.argv and "--help" not in sys.argv:
+            refuse_interpreted()
         sys.exit(main())
     except BenchmarkError as error:
         print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)

@@ -7,6 +7,7 @@ import site
 import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 
 from pysmpi.version import HOME
 
@@ -58,3 +59,22 @@ def standard(path: str) -> bool:
     """Whether the file `path` belongs to the standard library."""
     inside, outside = _standard()
     return path.startswith("<frozen") or (path.startswith(inside) and not path.startswith(outside))
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that imports this pysmpi, whatever its directory."""
+    place, further = os.path.dirname(HOME), os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{further}" if further else place}
+
+
+def compiled_elsewhere() -> str | None:
+    """The directory of another pysmpi of this Python whose kernel is compiled, if there is one.
+
+    A clone as the current directory hides the installed package from `python -m pysmpi`.
+    """
+    for directory in site_directories():
+        package = os.path.join(directory, "pysmpi")
+        kernel = os.path.join(package, "kernel", "engine" + EXTENSION_SUFFIXES[0])
+        if os.path.exists(kernel) and os.path.realpath(package) != os.path.realpath(HOME):
+            return package
+    return None

@@ -16,6 +16,7 @@ from pysmpi.text import did_you_mean, shortened
 
 # The module of each subcommand; it is imported when it is used.
 COMMANDS = {
+    "demo": ("pysmpi.cli.demo", "Show a small program and its result: a place to begin."),
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "explore": ("pysmpi.cli.explore", "Try other orders of a program's events."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
@@ -32,7 +33,21 @@ COMMANDS = {
     "coherence": ("pysmpi.cli.coherence", "Study the coherent caches of a node."),
     "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
+    "doctor": ("pysmpi.cli.doctor", "Check this installation."),
 }
+
+# The order of --help.
+GROUPS = {
+    "Begin": ("demo", "doctor"),
+    "Run a program": ("run", "sweep"),
+    "Understand its time": ("view", "analyse", "trace", "replay", "extrapolate"),
+    "Find its bugs": ("explore", "explain"),
+    "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),
+}
+START = (
+    "Start with: pysmpi demo, or pysmpi run -n 4 PROGRAM.py. "
+    "pysmpi COMMAND --help explains a command."
+)
 
 USAGE, INTERRUPTED = 2, 130
 
@@ -62,8 +77,10 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -88,6 +105,7 @@ def version() -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=False,
     invoke_without_command=True,
+    epilog=START,
 )
 @click.option(
     "--version", "-V", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,

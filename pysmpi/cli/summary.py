@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pysmpi import text
+from pysmpi.installed import compiled_elsewhere
 from pysmpi.kernel import engine
+from pysmpi.version import HOME
 
 if TYPE_CHECKING:
     from pysmpi.runtime.figures import FoldingFigures, ShadowFigures, SteadyFigures
@@ -15,6 +17,19 @@ if TYPE_CHECKING:
 def interpreted() -> bool:
     """Whether the kernel runs from its sources."""
     return engine.__file__.endswith(".py")
+
+
+def _interpreted() -> str:
+    """The remark that the kernel is slow, and how to get a fast one."""
+    if not interpreted():
+        return ""
+    other = compiled_elsewhere()
+    if other is None:
+        return "; the kernel is interpreted, not compiled"
+    return (
+        f"; the kernel of {HOME} is interpreted, that of {other} is compiled: "
+        "run it from another directory"
+    )
 
 
 def summary(result: Result) -> str:
@@ -29,8 +44,7 @@ def summary(result: Result) -> str:
         + f", selector {result.selector}, compute {_compute(result)}",
         f"simulated in {result.wall_seconds:.3g} s "
         f"({text.count(result.events, 'event')}, {rate:,.0f} a second)"
-        # Sources beside a compiled package are found first, in a clone for example.
-        + ("; the kernel is interpreted, not compiled" if interpreted() else ""),
+        + _interpreted(),
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]
     ended = result.ranks

@@ -7,7 +7,6 @@ worker.
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import threading
@@ -15,7 +14,8 @@ from collections.abc import Mapping
 from multiprocessing import Pipe
 from typing import Any
 
-from pysmpi.version import HOME, __version__
+from pysmpi.installed import environment
+from pysmpi.version import __version__
 
 _own = threading.local()
 _servers: set[Server] = set()
@@ -34,9 +34,6 @@ class Server:
 
     def __init__(self, module: str, variables: Mapping[str, str]) -> None:
         self.connection, other = Pipe()
-        place = os.path.dirname(HOME)
-        path = os.environ.get("PYTHONPATH")
-        environment = {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{path}" if path else place}
         with other:
             # Interrupts from the terminal are for the client alone, which ends its servers.
             self.process = subprocess.Popen(
@@ -44,7 +41,7 @@ class Server:
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
-                env={**environment, **variables},
+                env={**environment(), **variables},
             )
         _servers.add(self)
 

@@ -1,0 +1,208 @@
+"""`pysmpi doctor`: whether this installation is complete and fast, and what to do if not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from pysmpi.installed import compiled_elsewhere, environment
+from pysmpi.kernel import engine
+from pysmpi.records import record
+from pysmpi.version import HOME, __version__
+
+HELLO = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+assert comm.allreduce(comm.rank) == 6 and comm.size == 4
+"""
+
+
+@record
+class Finding:
+    """The result of one check, and the remedy if it is not `ok`."""
+
+    subject: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    remedy: str = ""
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def command(as_json: bool) -> int:
+    """Check this installation: its packages, its speed, and a run of four ranks.
+
+    The exit status is 1 if something that pysmpi needs is missing or does not work.
+    """
+    findings = [finding for check in CHECKS for finding in check()]
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.state:5}  {finding.subject}: {finding.text}")
+            if finding.remedy:
+                click.echo(f"       {finding.remedy}")
+    return 1 if any(finding.state == "wrong" for finding in findings) else 0
+
+
+def _this_package() -> Iterator[Finding]:
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("pysmpi", "ok", f"{__version__} in {HOME}, with Python {python}")
+    other = compiled_elsewhere()
+    if not engine.__file__.endswith(".py"):
+        yield Finding("kernel", "ok", "compiled")
+    elif other is not None:
+        yield Finding(
+            "kernel", "note", f"interpreted; that of {other} is compiled",
+            "Run pysmpi from another directory: Python takes the one in the current directory.",
+        )  # fmt: skip
+    else:
+        yield Finding(
+            "kernel", "note", "interpreted: right, but several times slower",
+            "Install a C compiler and the headers of Python (gcc and python3-dev in Debian), then "
+            "install pysmpi again.",
+        )  # fmt: skip
+    missing = [name for name in PARTS_IN_C if not _has(name)]
+    if missing:
+        yield Finding(
+            "parts in C", "note", f"missing: {', '.join(missing)}",
+            "Without them --fold is not available, and large messages take longer to copy.",
+        )  # fmt: skip
+    else:
+        yield Finding("parts in C", "ok", "compiled")
+
+
+PARTS_IN_C = (
+    "pysmpi.mpi.base.memcopy", "pysmpi.runtime.folding.hooks",
+    "pysmpi.runtime.process.dict_versions", "pysmpi.runtime.process.frame_stacks",
+)  # fmt: skip
+
+
+def _has(module: str) -> bool:
+    path = os.path.join(os.path.dirname(HOME), *module.split("."))
+    return any(os.path.exists(path + suffix) for suffix in EXTENSION_SUFFIXES)
+
+
+def _packages() -> Iterator[Finding]:
+    """The requirements of pysmpi, and its extras."""
+    try:
+        lines = requires("pysmpi") or []
+    except PackageNotFoundError:
+        yield Finding("packages", "note", "pysmpi is not installed, only imported", "pip install .")
+        return
+    extras: dict[str, list[str]] = {}
+    needed = []
+    for line in lines:
+        name = "".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0]
+        if "extra ==" not in line:
+            needed.append(name)
+        else:
+            extra = line.rpartition("extra ==")[2].strip(" '\"")
+            extras.setdefault(extra, []).append(name)
+    missing = [name for name in needed if _version(name) is None]
+    if missing:
+        yield Finding(
+            "packages", "wrong", f"missing: {', '.join(missing)}",
+            f"{sys.executable} -m pip install {' '.join(missing)}",
+        )  # fmt: skip
+    else:
+        shown = ", ".join(f"{name} {_version(name)}" for name in needed)
+        yield Finding("packages", "ok", shown)
+    for extra, names in extras.items():
+        if extra in OF_USERS:
+            absent = [name for name in names if _version(name) is None]
+            if absent:
+                yield Finding(
+                    f"extra {extra}", "note", f"not installed: {OF_USERS[extra]}",
+                    f"{sys.executable} -m pip install {' '.join(absent)}",
+                )  # fmt: skip
+            else:
+                yield Finding(f"extra {extra}", "ok", OF_USERS[extra])
+
+
+OF_USERS = {
+    "png": "pictures of algorithms as PNG",
+    "plots": "plots of sweeps and calibrations",
+    "graphs": "pictures of machines",
+    "parquet": "traces and tables as Parquet",
+    "otf2": "traces as OTF2",
+    "memory": "the study of coherent caches",
+    "debug": "debuggers of editors",
+    "sweep": "sweeps and searches on several processors",
+}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _computer() -> Iterator[Finding]:
+    from pysmpi.runtime.virtual_time.host_speed import cache_file
+
+    file = cache_file()
+    folder = file.parent
+    while not folder.exists():
+        folder = folder.parent
+    if file.exists():
+        yield Finding("speed of this computer", "ok", f"measured, in {file}")
+    elif os.access(folder, os.W_OK):
+        yield Finding(
+            "speed of this computer", "note", f"not measured yet; the first run writes {file}",
+            "pysmpi calibrate host measures it on a quiet computer.",
+        )  # fmt: skip
+    else:
+        yield Finding(
+            "speed of this computer", "note", f"{file} cannot be written: each run measures again",
+            "Set XDG_CACHE_HOME to a directory that can be written.",
+        )  # fmt: skip
+    if sys.platform == "linux":
+        yield _memory()
+
+
+def _memory() -> Finding:
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        return Finding(
+            "memory", "note", f"the address space of a process is limited to {limit / 1e9:.1f} GB",
+            "Jobs of very many ranks need more: ulimit -v unlimited",
+        )  # fmt: skip
+    try:
+        mappings = int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):
+        return Finding("memory", "ok", "no limit")
+    return Finding("memory", "ok", f"no limit, {mappings:,} mappings a process")
+
+
+def _run() -> Iterator[Finding]:
+    with tempfile.TemporaryDirectory(prefix="pysmpi-doctor-") as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "pysmpi", "run", "-n", "4", "--compute", "none", "-c", HELLO],
+            cwd=folder, env=environment(), capture_output=True, text=True,
+        )  # fmt: skip
+    if done.returncode == 0:
+        yield Finding("a run of four ranks", "ok", "right")
+    else:
+        last = (done.stderr.strip().splitlines() or ["no output"])[0]
+        yield Finding(
+            "a run of four ranks", "wrong", f"status {done.returncode}: {last}",
+            "Please report this with the output of pysmpi doctor --json.",
+        )  # fmt: skip
+
+
+CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_this_package, _packages, _computer, _run)

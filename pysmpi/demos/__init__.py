@@ -1,0 +1,1 @@
+"""Small programs for `pysmpi demo`, which copies them before it runs them."""
