@@ -45,7 +45,8 @@ def test_demos_are_listed_and_saved(pysmpi: Command, tmp_path: Path) -> None:
         *DEMOS, "pysmpi",
     ]  # fmt: skip
     assert pysmpi("demo", "contention", "--save").returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["contention.py", "two-switches.yaml"]
+    saved = sorted(path.name for path in tmp_path.iterdir())
+    assert saved == ["contention.py", "two-switches.yaml"]
     (tmp_path / "contention.py").write_text("mine")
     again = pysmpi("demo", "contention", "--save")
     assert again.returncode == 2 and "contention.py is there already" in again.stderr
