@@ -17,7 +17,7 @@ from pysmpi.records import record
 from pysmpi.text import did_you_mean
 from pysmpi.version import HOME
 
-PROGRAMS = Path(HOME, "demos")
+PROGRAMS = Path(HOME, "cli", "demos")
 
 
 @record
