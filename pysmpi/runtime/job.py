@@ -375,7 +375,8 @@ def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:
 
     Other threads may compute while the main one waits: this time is compute, not waiting.
     """
-    compute, communication = process.compute_seconds, process.comm_seconds
+    # Differences of dates, whose rounding may leave less than nothing.
+    compute, communication = process.compute_seconds, max(0.0, process.comm_seconds)
     core_wait = process.core_wait_seconds
     others = OTHER_THREADS.peek(rank)
     if others is not None:
