@@ -6,52 +6,21 @@ options of launchers are ignored with a note, and `python` before the program is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 
+from pysmpi.cli.launchers import IGNORED, LauncherOptions, finish, take
 from pysmpi.errors import UsageError
 from pysmpi.records import record
 from pysmpi.runtime.loading.command_lines import is_python, split_program
 from pysmpi.text import closest, whole
 
-# Options of launchers that control real processes, with their number of arguments.
-IGNORED = {
-    "allow-run-as-root": 0,
-    "oversubscribe": 0,
-    "nooversubscribe": 0,
-    "overcommit": 0,
-    "use-hwthread-cpus": 0,
-    "report-bindings": 0,
-    "display-map": 0,
-    "display-allocation": 0,
-    "tag-output": 0,
-    "timestamp-output": 0,
-    "prepend-rank": 0,
-    "print-rank-map": 0,
-    "genvall": 0,
-    "genvnone": 0,
-    "envall": 0,
-    "envnone": 0,
-    "bind-to": 1,
-    "bind-to-core": 0,
-    "bind-to-none": 0,
-    "membind": 1,
-    "launcher": 1,
-    "rmk": 1,
-    "iface": 1,
-    "genvlist": 1,
-    "envlist": 1,
-    "mca": 2,
-    "pmixmca": 2,
-    "prtemca": 2,
-}
-
-
 # Options that set an environment variable: for the ranks of one program, and for all ranks.
 _OWN_VARIABLE = ("-x", "-env", "--env")
 _VARIABLE = (*_OWN_VARIABLE, "-genv", "--genv")
-_DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd")
+_DIRECTORY = ("-wdir", "--wdir", "-wd", "--wd", "-chdir", "--chdir", "-D")
 _RANKS = ("-n", "-np", "--np")
 _PER_NODE = (
     "-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "--ntasks-per-node"
@@ -85,6 +54,7 @@ class CommandLine:
     own: dict[str, str | None] = field(default_factory=dict)
     directory: str | None = None
     groups: list[list[str]] = field(default_factory=list)
+    launcher: LauncherOptions = field(default_factory=LauncherOptions)
 
     def without(self, words: Sequence[str], names: Sequence[str]) -> list[str]:
         """The words of a command line that begins with this one, without some of its options."""
@@ -109,8 +79,10 @@ def split(args: Sequence[str], arity: Mapping[str, int]) -> CommandLine:
     own: dict[str, str | None] = {}
     directory: list[str] = []
     groups: list[list[str]] = []
-    line = _split(args, arity, own, directory, groups)
-    line.own, line.groups = own, groups
+    launcher = LauncherOptions()
+    line = _split(args, arity, own, directory, groups, launcher)
+    finish(launcher, line.options)
+    line.own, line.groups, line.launcher = own, groups, launcher
     if directory:
         line.directory = directory[-1]
     return line
@@ -136,6 +108,8 @@ def split_later(args: Sequence[str]) -> tuple[int, CommandLine]:
         if not count:
             raise UsageError(f"{name}: expected at least 1 rank after ':', got {word or 'nothing'}")
         rest = rest[1 if equals else 2 :]
+    if line.launcher != LauncherOptions():
+        raise UsageError(f"{line.groups[-1][0]}: expected before the first ':'")
     if line.environment:
         raise UsageError(f"-genv {next(iter(line.environment))}: expected before the first ':'")
     if line.target is None:
@@ -149,6 +123,7 @@ def _split(
     own: dict[str, str | None],
     directory: list[str],
     groups: list[list[str]],
+    launcher: LauncherOptions,
 ) -> CommandLine:
     options: list[str] = []
     ignored: list[str] = []
@@ -158,13 +133,27 @@ def _split(
         word = rest[0]
         if word == "--":
             return _program(rest[1:], options, ignored, environment)
+        if re.fullmatch(r"-c[0-9]+", word) or (
+            word == "-c" and len(rest) > 2 and whole(rest[1]) is not None
+        ):
+            raise UsageError(
+                f"{word if len(word) > 2 else ' '.join(rest[:2])}: expected Python code, got a "
+                "number; -n N sets the number of ranks (-c of mpirun), and each has one core, or "
+                "several with --map-by core:pe=N (-c of srun)"
+            )
         if word in ("-m", "-c"):
             return _chosen(rest, options, ignored, environment)
         if not word.startswith("-") or word == "-":
             return _program(rest, options, ignored, environment)
         name, equals, _ = word.partition("=")
         bare = name.lstrip("-")
-        if bare in IGNORED and name not in arity:
+        if name in arity or word in arity:
+            taken = 0
+        else:
+            taken = take(rest, launcher, options)
+        if taken:
+            pass
+        elif bare in IGNORED and name not in arity:
             taken = 1 if equals else 1 + IGNORED[bare]
             ignored.append(" ".join(rest[:taken]))
         elif name in _VARIABLE:
@@ -178,10 +167,11 @@ def _split(
         elif name in _PER_NODE:
             taken = 1 if equals else 2
             count = rest[0].partition("=")[2] if equals else rest[1] if len(rest) > 1 else ""
-            if not count.isdecimal() or int(count) < 1:
+            each = whole(count, 9)
+            if not each:
                 got = count or "nothing"
                 raise UsageError(f"{name}: expected at least 1 rank a node, got {got}")
-            options += ["--map-by", f"ppr:{int(count)}:node"]
+            options += ["--map-by", f"ppr:{each}:node"]
         elif bare in _PLACEMENTS and name not in arity:
             taken = 1
             options += ["--map-by", _PLACEMENTS[bare]]

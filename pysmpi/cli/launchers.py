@@ -67,6 +67,7 @@ _TAG_WORDS = frozenset(
     ("tag", "tag-detailed", "tag-fullname", "timestamp", "rank", "raw", "copy", "nocopy",
      "merge-stderr-to-stdout", "merge")
 )  # fmt: skip
+_RANKS = ("-n", "-np", "--np")
 _CONFIG_FILES = ("configfile", "app", "multi-prog")
 _MARK = re.compile(r"%(\d*)([a-zA-Z%])")
 
@@ -206,6 +207,29 @@ def _check_pattern(option: str, pattern: str) -> None:
             )
 
 
+def finish(found: LauncherOptions, options: list[str]) -> None:
+    """Add the options of a run that several options of launchers stand for together."""
+    if found.hosts is not None:
+        options += ["--hostfile", f"hosts:{found.hosts}"]
+    if found.trace:
+        form = found.trace.get("format", "paje")
+        options += ["--trace", found.trace.get("file", "smpi_simgrid.trace")]
+        options += ["--trace-format", form]
+    if found.nodes is not None:
+        each = next((word for word in reversed(options) if word.startswith("ppr:")), None)
+        given = [options[at + 1] for at, word in enumerate(options[:-1]) if word in _RANKS]
+        ranks = whole(given[-1]) if given else None
+        if given and not ranks:
+            return  # the number of ranks is refused later
+        if each is None:
+            share = -(-(ranks or found.nodes) // found.nodes)
+            options += ["--map-by", f"ppr:{share}:node"]
+        else:
+            share = whole(each.split(":")[1]) or 1
+        if ranks is None:
+            options += ["-n", str(share * found.nodes)]
+
+
 def file_of(pattern: str, rank: int, host: str) -> str:
     """The file of a rank for a pattern of srun (%t, %N) or hydra (%r, %h)."""
 
@@ -218,33 +242,6 @@ def file_of(pattern: str, rank: int, host: str) -> str:
         return host if mark in "Nhn" else "0"
 
     return _MARK.sub(put, pattern)
-
-
-def host_lines(hosts: str, option: str = "--host") -> str:
-    """The lines of a host file for a list such as `a,b:2,c` or `node[0-3,7]`."""
-    found = []
-    for part in re.split(r",(?![^\[]*\])", hosts):
-        found += _expanded(part.strip(), option)
-    if not all(found) or not found:
-        raise UsageError(f"{option} {hosts}: expected names of hosts between commas")
-    return "\n".join(found) + "\n"
-
-
-def _expanded(part: str, option: str) -> list[str]:
-    match = re.fullmatch(r"([^\[\]]*)\[([0-9,\-]+)\]([^\[\]]*)", part)
-    if match is None:
-        return [part]
-    names = []
-    for piece in match[2].split(","):
-        first, dash, last = piece.partition("-")
-        begin, end = whole(first, 9), whole(last if dash else first, 9)
-        if begin is None or end is None or not begin <= end < begin + 1_000_000:
-            raise UsageError(f"{option} {part}: expected numbers such as [0-3,7], got {piece!r}")
-        names += [
-            f"{match[1]}{str(number).zfill(len(first))}{match[3]}"
-            for number in range(begin, end + 1)
-        ]
-    return names
 
 
 def with_config_files(args: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import gc
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
+from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
 from pysmpi.runtime.loading.command_lines import on_path
@@ -21,9 +23,11 @@ from pysmpi.runtime.loading.loader import find_program
 from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
 if TYPE_CHECKING:
+    from pysmpi.cli.launchers import LauncherOptions
     from pysmpi.debugging.session import DebugSession
     from pysmpi.runtime.job import Job
     from pysmpi.runtime.loading.loader import RankProgram
+    from pysmpi.runtime.process.rank_output import RankOutput
     from pysmpi.runtime.reports.result import Result
     from pysmpi.runtime.spawning import Segment
 
@@ -39,12 +43,21 @@ class RunCommand(click.Command):
             if isinstance(param, click.Option):
                 for name in [*param.opts, *param.secondary_opts]:
                     arity[name] = 0 if param.is_flag else param.nargs
+        args = with_config_files(args)
         ctx.meta["words"] = list(args)
         first, *others = segments(args)
         line = split(first, arity)
         ctx.meta["line"] = line
         ctx.meta["later"] = [split_later(words) for words in others]
-        return super().parse_args(ctx, line.options)
+        found = super().parse_args(ctx, line.options)
+        hostfile = ctx.params.get("hostfile")
+        usual = ctx.get_parameter_source("nprocs") is click.core.ParameterSource.DEFAULT
+        if usual and hostfile is not None and not others:
+            from pysmpi.platform.placement import ranks_of_hostfile
+
+            # As with mpiexec and smpirun: all that the host file has room for.
+            ctx.params["nprocs"] = ranks_of_hostfile(hostfile, ctx.params.get("map_by"))
+        return found
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         program = "[-m MODULE | -c CODE | PROGRAM] [ARG...]"
@@ -71,6 +84,11 @@ def command(
     from pysmpi.platform.config import parse
 
     line: CommandLine = ctx.meta["line"]
+    if line.launcher.version:
+        from pysmpi.cli.main import version
+
+        click.echo(version())
+        return 0
     settings = parse(cfg)
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
     if not line.target:
@@ -130,10 +148,10 @@ def command(
         from pysmpi.runtime.reports.explain_speed import WallMeter
 
         meter = job.meter = WallMeter()
-    status = _simulate(job, again, quiet, session)
+    status = _simulate(job, again, quiet, session, line.launcher)
     while session is not None and session.again:
         job = Job(find(), options, programs)
-        status = _simulate(job, again, quiet, session)
+        status = _simulate(job, again, quiet, session, line.launcher)
     for said in meter.lines() if meter is not None else ():
         _note(said)
     return status
@@ -189,7 +207,13 @@ def _launched_from() -> str | None:
     return sys.path[0] if os.path.realpath(sys.path[0]) == place else None
 
 
-def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = None) -> int:
+def _simulate(
+    job: Job,
+    again: str,
+    quiet: bool,
+    session: DebugSession | None,
+    launcher: LauncherOptions,
+) -> int:
     """Run a job and write the requested files; return its exit status."""
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
@@ -199,8 +223,11 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
 
     system.launched_from = _launched_from()
     progress: Progress | None = None
-    interrupts = Interrupts()
+    interrupts = Interrupts(launcher.seconds)
     report_crashes()
+    if launcher.show_map:
+        _show_map(job)
+    output = _output(job, launcher)
     # Modules imported by now stay: the search for cycles need not look at it, nor Python's exit.
     gc.freeze()
 
@@ -209,7 +236,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
         simulation.command = again
         interrupts.simulation = simulation
         simulation.interrupted = False
-        if not quiet and sys.stderr.isatty():
+        if not quiet and output is None and sys.stderr.isatty():
             progress = Progress(simulation)
 
     job.on_start = start
@@ -218,7 +245,7 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
         session.attach(job)
     try:
         try:
-            with interrupts:
+            with interrupts, output or contextlib.nullcontext():
                 result = run_job(job)
         finally:
             if progress is not None:
@@ -245,6 +272,46 @@ def _simulate(job: Job, again: str, quiet: bool, session: DebugSession | None = 
     # objects of the run.
     vars(job).clear()
     return result.exit_status
+
+
+def _show_map(job: Job) -> None:
+    """Print the places of the ranks (`--display map`, and `-map` of smpirun)."""
+    for rank, slot in enumerate(job.slots):
+        _note(f"rank {rank} on {slot.host.name}, core {slot.core}")
+
+
+def _output(job: Job, launcher: LauncherOptions) -> RankOutput | None:
+    """Where the output of the ranks goes; None for the usual output of all ranks together."""
+    if launcher.label is None and not launcher.files:
+        return None
+    from pysmpi.runtime.process.rank_output import RankOutput
+
+    names = [slot.host.name for slot in job.slots]
+    label = launcher.label
+
+    def prefix(rank: int, stream: str) -> bytes:
+        assert label is not None
+        return label.format(rank=rank, stream=stream).encode()
+
+    def file(pattern: str) -> Callable[[int], str]:
+        # The ranks may change the working directory.
+        whole = os.path.abspath(pattern)
+        return lambda rank: file_of(whole, rank, names[rank] if rank < len(names) else "")
+
+    output = RankOutput(
+        None if label is None else prefix,
+        {fd: file(pattern) for fd, pattern in launcher.files.items()},
+    )
+    output.make_files(len(names))
+    ready = job.on_ready
+
+    def attach(simulation: Any) -> None:
+        if ready is not None:
+            ready(simulation)
+        output.attach(simulation.door.exchange)
+
+    job.on_ready = attach
+    return output
 
 
 def _conclude(result: Result, quiet: bool) -> None:

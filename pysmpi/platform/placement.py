@@ -28,7 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import cycle, islice, zip_longest
-from os import PathLike
+from os import PathLike, fspath
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
@@ -44,6 +44,10 @@ from pysmpi.reading import read_text
 from pysmpi.text import whole
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
+
+
+LIST = "hosts:"  # the begin of a list of hosts in place of a host file
+_MOST_LISTED = 1_000_000  # hosts that one part of a list stands for
 
 
 class Slot(NamedTuple):
@@ -98,6 +102,9 @@ def _mapped(
         return list(islice(_whole_machine(platform, order), nprocs))
     shares = read_hostfile(platform, hostfile)
     allowed = sum(share.ranks for share in shares)
+    if nprocs > allowed and _without_counts(hostfile):
+        shares = list(islice(cycle(shares), nprocs))
+        allowed = nprocs
     if nprocs > allowed:
         raise UsageError(
             f"{hostfile}: expected room for {nprocs} ranks, got {allowed} "
@@ -118,8 +125,10 @@ def _each(
     if hostfile is None:
         room = {host: each * _units(host, order) for host in platform.hosts}
     else:
+        free = _without_counts(hostfile)
         for host, ranks in read_hostfile(platform, hostfile):
-            room[host] = min(each * _units(host, order), room.get(host, 0) + ranks)
+            most = each * _units(host, order)
+            room[host] = most if free else min(most, room.get(host, 0) + ranks)
     allowed = sum(room.values())
     if nprocs > allowed:
         raise UsageError(
@@ -198,33 +207,89 @@ def _in_turn(groups: list[list[Slot]]) -> list[Slot]:
 
 
 def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]:
-    """The hosts of a host file in order, each with its number of ranks. Raises UsageError."""
-    text = read_text(path, "a text file of host names")
+    """The hosts of a host file in order, each with its number of ranks. Raises UsageError.
+
+    A path `hosts:LIST` is no file, but a list such as `a,b:2` or `node[0-3]`.
+    """
     shares = []
-    for number, line in enumerate(text.splitlines(), 1):
-        content = line.partition("#")[0].strip()
-        if content:
-            shares.append(_read_line(platform, content, f"{path}:{number}"))
-    if not shares:
-        raise UsageError(f"{path}: expected at least one host, got none")
+    for where, name, ranks in _named(path):
+        try:
+            shares.append(_Share(platform.host(name), 1 if ranks is None else ranks))
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
     return shares
 
 
-def _read_line(platform: Platform, content: str, where: str) -> _Share:
+def ranks_of_hostfile(path: str | PathLike[str], map_by: str | None = None) -> int:
+    """The number of ranks for which a host file has room. Raises UsageError."""
+    order = None if map_by is None else parse_mapping(map_by)
+    each = None if order is None or order.by != "node" else order.each
+    if each is None:
+        return sum(1 if ranks is None else ranks for _, _, ranks in _named(path))
+    room: dict[str, int] = {}
+    for _, name, ranks in _named(path):
+        more = each if ranks is None and is_list(path) else 1 if ranks is None else ranks
+        room[name] = min(each, room.get(name, 0) + more)
+    return sum(room.values())
+
+
+def is_list(path: str | PathLike[str]) -> bool:
+    """Whether the path of a host file is a list of hosts."""
+    return fspath(path).startswith(LIST)
+
+
+def _without_counts(path: str | PathLike[str]) -> bool:
+    """Whether it is a list that does not limit the ranks of its hosts."""
+    return is_list(path) and all(ranks is None for _, _, ranks in _named(path))
+
+
+def _named(path: str | PathLike[str]) -> list[tuple[str, str, int | None]]:
+    """The hosts of a host file or a list: each with its place and its number of ranks, if any."""
+    found = []
+    if is_list(path):
+        where = f"--host {fspath(path).removeprefix(LIST)}"
+        for part in re.split(r",(?![^\[]*\])", fspath(path).removeprefix(LIST)):
+            for name in _expanded(part.strip(), where):
+                found.append((where, *_read_line(name, where)))
+        return found
+    text = read_text(path, "a text file of host names")
+    for number, line in enumerate(text.splitlines(), 1):
+        content = line.partition("#")[0].strip()
+        if content:
+            place = f"{path}:{number}"
+            found.append((place, *_read_line(content, place)))
+    if not found:
+        raise UsageError(f"{path}: expected at least one host, got none")
+    return found
+
+
+def _expanded(part: str, where: str) -> list[str]:
+    """The hosts of a part of a list, such as `node[0-3,7]`."""
+    match = re.fullmatch(r"([^\[\]]*)\[([0-9,\-]+)\]([^\[\]]*)", part)
+    if match is None:
+        return [part]
+    names = []
+    for piece in match[2].split(","):
+        first, dash, last = piece.partition("-")
+        begin, end = whole(first, 9), whole(last if dash else first, 9)
+        if begin is None or end is None or not begin <= end < begin + _MOST_LISTED:
+            raise UsageError(f"{where}: expected numbers such as [0-3,7], got {piece!r}")
+        names += [
+            f"{match[1]}{str(number).zfill(len(first))}{match[3]}"
+            for number in range(begin, end + 1)
+        ]
+    return names
+
+
+def _read_line(content: str, where: str) -> tuple[str, int | None]:
     match = re.fullmatch(_LINE, content)
     if match is None:
         raise UsageError(f'{where}: expected "HOST", "HOST:N" or "HOST slots=N", got "{content}"')
-    try:
-        host = platform.host(match["host"])
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
     count = match["n"] if match["n"] is not None else match["slots"]
-    if count is None:
-        return _Share(host, 1)
-    ranks = whole(count, 9)
-    if not ranks:
+    ranks = None if count is None else whole(count, 9)
+    if count is not None and not ranks:
         raise UsageError(f'{where}: expected a number of ranks above 0, got "{count}"')
-    return _Share(host, ranks)
+    return match["host"], ranks
 
 
 def _whole_machine(platform: Platform, order: Mapping) -> Iterator[Slot]:
