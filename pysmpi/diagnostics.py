@@ -320,14 +320,24 @@ def register(kind: type[Diagnostic]) -> type[Diagnostic]:
 
 
 def find(code: str) -> type[Diagnostic]:
-    """The problem with a code in upper or lower case; UsageError lists the codes."""
-    found = DIAGNOSTICS.get(code.strip().upper())
+    """The problem with a code in upper or lower case, or with a title; UsageError lists the codes.
+    """
+    found = DIAGNOSTICS.get(code.strip().upper()) or _titled(code)
     if found is None:
         hint = did_you_mean(code.upper(), DIAGNOSTICS)
         raise UsageError(
             f"no such diagnostic {code!r}, expected one of {', '.join(DIAGNOSTICS)}{hint}"
         )
     return found
+
+
+def _titled(words: str) -> type[Diagnostic] | None:
+    """The only problem whose title has some words, such as `deadlock`; None if there is none."""
+    wanted = words.strip().lower()
+    same = [kind for kind in DIAGNOSTICS.values() if kind.title.lower() == wanted]
+    close = [kind for kind in DIAGNOSTICS.values() if wanted in kind.title.lower()]
+    found = same or (close if len(wanted) > 3 else [])
+    return found[0] if len(found) == 1 else None
 
 
 def explanation(kind: type[Diagnostic], level: int = 1) -> str:

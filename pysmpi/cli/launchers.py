@@ -326,8 +326,8 @@ def _multi_prog(args: list[str], at: int) -> list[str]:
         parts.append(program)
     joined: list[str] = []
     for program, same in groupby(parts):
-        number = ["-n", str(len(list(same))), *program]
-        joined += [":", *number] if joined else [*kept, *number]
+        words = ["-n", str(len(list(same))), *program]
+        joined += [":", *words] if joined else [*kept, *words]
     return joined
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -52,6 +53,18 @@ START = (
 USAGE, INTERRUPTED = 2, 130
 
 
+def _begins_a_run(words: Sequence[str]) -> bool:
+    """Whether words without a command are those of `pysmpi run`."""
+    first = words[0].partition("=")[0]
+    if not first.startswith("-") or first in ("-h", "--help", "-V", "--version", "--"):
+        return False
+    from pysmpi.runtime.options import FIELDS
+
+    known = {name for one in FIELDS.values() for name in one.metadata["spellings"]}
+    more = ("-m", "-c", "-x", "-genv", "-env", "-host", "--host", "-H", "-ppn", "-q", "--quiet")
+    return first in known or first in more or first[:2] == "-n" and first[2:].isdigit()
+
+
 class Commands(click.Group):
     """A group that imports only the subcommand that is run."""
 
@@ -67,14 +80,33 @@ class Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
+        if name == "help":
+            # As git and others have it: `help run` is `run --help`.
+            args = [*args[1:], "--help"]
+            name = args[0]
+        if name == "version":
+            click.echo(version())
+            ctx.exit()
         if name not in COMMANDS and not name.startswith("-"):
             hint = did_you_mean(name, COMMANDS)
-            if name.endswith(".py"):
-                hint = f"; did you mean pysmpi run {name}?"
+            if name.endswith(".py") or os.path.isfile(name):
+                hint = f"; did you mean pysmpi run {shlex.join(args)}?"
             raise click.UsageError(
                 f"no such command {name!r}, expected one of {', '.join(COMMANDS)}{hint}", ctx
             )
         return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args == ["help"]:
+            args = ["--help"]
+        if args and _begins_a_run(args):
+            words = shlex.join(args[:8]) + (" ..." if len(args) > 8 else "")
+            raise click.UsageError(
+                f"{args[0]}: expected a command before options of a run; did you mean "
+                f"pysmpi run {words}?",
+                ctx,
+            )
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, COMMANDS))

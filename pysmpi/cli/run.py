@@ -16,6 +16,7 @@ import click
 
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.launchers import file_of, with_config_files
+from pysmpi.cli.main import version
 from pysmpi.cli.run_options import with_options
 from pysmpi.errors import UsageError
 from pysmpi.runtime.loading.command_lines import on_path
@@ -85,8 +86,6 @@ def command(
 
     line: CommandLine = ctx.meta["line"]
     if line.launcher.version:
-        from pysmpi.cli.main import version
-
         click.echo(version())
         return 0
     settings = parse(cfg)

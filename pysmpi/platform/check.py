@@ -20,6 +20,8 @@ from pysmpi.text import seconds, size
 
 # Up to this many hosts every pair is tried for a route; beyond, each host with a few others.
 _EVERY_PAIR = 128
+# Routes with more links than this, all together, are tried to and from the first host only.
+_MOST_LINKS = 1_000_000
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ def check(path_or_name: str | os.PathLike[str]) -> Report:
         report.problems.append(str(error))
         return report
     report.summary = f"{platform.source}: {summary(platform)}"
-    unreachable = [f"{a.name} to {b.name}" for a, b in _pairs(platform) if not _reaches(a, b)]
+    unreachable = _unreachable(platform)
     if unreachable:
         others = f" and {len(unreachable) - 1} more" if len(unreachable) > 1 else ""
         report.problems.append(
@@ -167,8 +169,21 @@ def _pairs(platform: Platform) -> Iterator[tuple[Host, Host]]:
             yield other, host
 
 
-def _reaches(src: Host, dst: Host) -> bool:
-    return src is dst or bool(resolve(src, dst))
+def _unreachable(platform: Platform) -> list[str]:
+    """The pairs of hosts without a route, of those that are tried."""
+    found = []
+    links = 0
+    for src, dst in _pairs(platform):
+        if src is dst:
+            continue
+        first = platform.hosts[0]
+        if links > _MOST_LINKS and src is not first and dst is not first:
+            continue
+        route = resolve(src, dst)
+        links += len(route or ())
+        if not route:
+            found.append(f"{src.name} to {dst.name}")
+    return found
 
 
 def _speeds(platform: Platform) -> str:

@@ -8,6 +8,8 @@ import runpy
 import sys
 import time
 
+from pysmpi.errors import UsageError
+
 
 def main() -> None:
     """Run a program under the computer's MPI library, and record it."""
@@ -31,10 +33,21 @@ def main() -> None:
         speed = _speed(given.host_speed)
     except ValueError as error:
         parser.error(f"--host-speed {given.host_speed}: {error}")
+    try:
+        import mpi4py.MPI  # noqa: F401
+    except (ImportError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        parser.exit(2, f"python -m pysmpi.record: error: no MPI library of this computer can be "
+                    f"loaded: {reason}\n")  # fmt: skip
     sys.argv = [given.program, *given.arguments]
     if not given.module:
         sys.path[0] = os.path.dirname(os.path.abspath(given.program))
-    record(given.program, given.module, given.output, speed)
+    try:
+        record(given.program, given.module, given.output, speed)
+    except UsageError as error:
+        # The other ranks wait for this one, so the job ends here.
+        print(f"python -m pysmpi.record: error: {error}", file=sys.stderr, flush=True)
+        mpi4py.MPI.COMM_WORLD.Abort(2)
 
 
 def _speed(choice: str) -> float:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
+from pysmpi.output import writing_to
 from pysmpi.record.clocks import RealClock
 from pysmpi.record.notes import Notes
 
@@ -43,7 +44,7 @@ def gather(
         comm.send(None, 0)
         return
     places: dict[str, int] = {}
-    with open(path, "w", encoding="utf-8") as stream:
+    with writing_to("--output", path), open(path, "w", encoding="utf-8") as stream:
         _write(stream, facts)
         for rank, (host, speed, *_) in enumerate(about):
             core = places[host] = places.get(host, -1) + 1

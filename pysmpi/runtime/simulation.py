@@ -642,10 +642,13 @@ def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
 
 
 def exit_status(leave: SystemExit) -> int:
-    """The exit status of Python on `SystemExit`."""
-    if leave.code is None:
+    """The exit status of a process of Python on `SystemExit`: eight bits of a C long."""
+    code = leave.code
+    if code is None:
         return 0
-    return int(leave.code) if isinstance(leave.code, int) else 1
+    if not isinstance(code, int):
+        return 1
+    return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
 
 
 def _refuse_ended() -> None:

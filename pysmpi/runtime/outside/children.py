@@ -25,6 +25,7 @@ from pysmpi.runtime.outside.reactor import READ, Reactor, reactor
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.environment import for_children
 from pysmpi.runtime.process.forks import fork
+from pysmpi.runtime.process.rank_output import separate
 from pysmpi.runtime.replacing import Replacements
 from pysmpi.runtime.simulator import process, simulates
 
@@ -90,6 +91,7 @@ class Children:
                     self._fork_of_a_fork(answer)
                 return answer
             changing(found)
+            separate()
             begin, computed = monotonic(), thread_time()
             if forks:
                 answer = fork(real, *args, **kwargs)
@@ -131,6 +133,7 @@ class Children:
             found = reactor()
             if found is None:
                 return real(command)  # type: ignore[no-any-return]
+            separate()
             pid = _shell(command, {MARK: self.started.mark})
             self.born(found, pid)
             return int(os.waitpid(pid, 0)[1])

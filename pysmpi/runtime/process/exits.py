@@ -17,7 +17,7 @@ from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.rank_environment import RankEnvironment, here
-from pysmpi.runtime.program_errors import format_error
+from pysmpi.runtime.program_errors import format_error, strip
 from pysmpi.runtime.simulator import simulates
 
 # Ends a rank of a universe at once, with an exit status, and a description of a signal.
@@ -164,8 +164,9 @@ def _run_finalizers(owner: RankEnvironment) -> None:
             continue
         try:
             finalizer()
-        except Exception:
-            sys.excepthook(*sys.exc_info())
+        except Exception as error:
+            trace = strip(error.__traceback__)
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
     for finalizer, _ in own:
         registry.pop(finalizer, None)
 
@@ -179,6 +180,9 @@ def _patch_hard_exit(patches: Patches) -> None:
         if rank.program is None or not simulates():
             real(status)
         status = operator.index(status)
+        if not -(1 << 31) <= status < 1 << 31:
+            raise OverflowError("Python int too large to convert to C int")
+        status &= 0xFF
         universe = getattr(rank, "universe", None)
         exit_hard = None if universe is None else EXIT_HARD.peek(universe)
         if exit_hard is not None:

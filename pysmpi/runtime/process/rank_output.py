@@ -2,8 +2,9 @@
 
 Descriptors 1 and 2 of the process are files in memory while the ranks run, so output of Python, of
 C code and of child processes goes there. At each switch of ranks, what was written belongs to the
-rank that ran. A line whose end a rank has not written yet waits for it, so lines of several ranks
-are not mixed. Bytes are passed on as they are.
+rank that ran. A rank that starts a child process gets files of its own, because the child writes
+while other ranks run. A line whose end a rank has not written yet waits for it, so lines of several
+ranks are not mixed. Bytes are passed on as they are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ from typing import IO, Any
 
 from pysmpi.errors import UsageError
 from pysmpi.runtime.process.exchange import Exchange, State
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 # Ranks get other functions of these names.
 _fstat, _pread, _write, _close = os.fstat, os.pread, os.write, os.close
@@ -57,8 +63,8 @@ class RankOutput:
         self._lock = _thread.allocate_lock()
         self._rests: dict[tuple[int, int], bytes] = {}  # begun lines, by rank and stream
         self._real: dict[int, int] = {}  # duplicates of the descriptors
-        self._memory: dict[int, int] = {}
-        self._offset = {1: 0, 2: 0}
+        self._memory: dict[int, OutputMemory] = {}
+        self._own: dict[State, dict[int, OutputMemory]] = {}
         self._bare = {1: True, 2: True}  # whether the stream is at the begin of a line
         self._opened: dict[str, IO[bytes]] = {}
         self._begun: set[str] = set()
@@ -73,16 +79,9 @@ class RankOutput:
         self._flush()
         for fd in STREAMS:
             self._real[fd] = os.dup(fd)
-            if hasattr(os, "memfd_create"):
-                memory = os.memfd_create(STREAMS[fd])
-            else:
-                with tempfile.TemporaryFile() as file:
-                    memory = os.dup(file.fileno())
-            import fcntl
-
-            fcntl.fcntl(memory, fcntl.F_SETFL, os.O_APPEND)
-            self._memory[fd] = memory
-            _dup2(memory, fd)
+            self._memory[fd] = OutputMemory()
+            _dup2(self._memory[fd].number, fd)
+        _running.append(self)
         self._stop = os.pipe()
         self._ended.acquire()
         _thread.start_new_thread(self._pass_on, ())
@@ -98,6 +97,7 @@ class RankOutput:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        _running.remove(self)
         _close(self._stop[1])
         self._ended.acquire()
         self._flush()
@@ -108,7 +108,10 @@ class RankOutput:
         for fd in STREAMS:
             _dup2(self._real[fd], fd)
             _close(self._real[fd])
-            _close(self._memory[fd])
+            _close(self._memory[fd].number)
+        for files in self._own.values():
+            for file in files.values():
+                _close(file.number)
         _close(self._stop[0])
         self._close_files()
         if self.failed is not None and error is None:
@@ -149,21 +152,31 @@ class RankOutput:
         _fflush(None)
 
     def _drain(self) -> None:
-        owner = None if self.owner is None else self.owner.owner
-        rank: int = -1 if owner is None else owner.number
+        rank = _number(self.owner)
         for fd, memory in self._memory.items():
-            offset = self._offset[fd]
-            size = _fstat(memory).st_size
-            while offset < size:
-                data = _pread(memory, min(size - offset, 1 << 20), offset)
-                if not data:
-                    break
-                offset += len(data)
+            for data in memory.new():
                 self._take(rank, fd, data)
-            if offset > _LARGE and offset == _fstat(memory).st_size:
-                _truncate(memory, 0)
-                offset = 0
-            self._offset[fd] = offset
+        for state, files in self._own.items():
+            for fd, memory in files.items():
+                for data in memory.new():
+                    self._take(_number(state), fd, data)
+
+    def separate(self) -> None:
+        """The rank that runs is about to start a process: give it files of its own."""
+        state = self.owner
+        if state is None or state.owner is None or state in self._own:
+            return
+        files = {}
+        self._flush()
+        with self._lock:
+            self._drain()
+        for fd in STREAMS:
+            with contextlib.suppress(OSError):
+                if _fstat(fd).st_ino == _fstat(self._memory[fd].number).st_ino:
+                    files[fd] = OutputMemory()
+                    os.dup2(files[fd].number, fd)  # that of the rank
+        with self._lock:
+            self._own[state] = files
 
     def _take(self, rank: int, fd: int, data: bytes) -> None:
         """Some output of a rank; that of pysmpi itself has the number -1."""
@@ -246,6 +259,49 @@ class RankOutput:
             with contextlib.suppress(OSError):
                 stream.close()
         self._opened.clear()
+
+
+class OutputMemory:
+    """A file in memory to which processes append, and of which this one reads what is new."""
+
+    def __init__(self) -> None:
+        if hasattr(os, "memfd_create"):
+            self.number = os.memfd_create("output")
+        else:
+            with tempfile.TemporaryFile() as file:
+                self.number = os.dup(file.fileno())
+        fcntl.fcntl(self.number, fcntl.F_SETFL, os.O_APPEND)
+        self.offset = 0
+
+    def new(self) -> list[bytes]:
+        """What was written since the last time."""
+        found = []
+        size = _fstat(self.number).st_size
+        while self.offset < size:
+            data = _pread(self.number, min(size - self.offset, 1 << 20), self.offset)
+            if not data:
+                break
+            self.offset += len(data)
+            found.append(data)
+        if self.offset > _LARGE and self.offset == _fstat(self.number).st_size:
+            _truncate(self.number, 0)
+            self.offset = 0
+        return found
+
+
+def _number(state: State | None) -> int:
+    """The number of the rank of a state; -1 for the caller of the run."""
+    owner = None if state is None else state.owner
+    return -1 if owner is None else int(owner.number)
+
+
+_running: list[RankOutput] = []
+
+
+def separate() -> None:
+    """The rank that runs is about to start a process."""
+    for output in _running:
+        output.separate()
 
 
 _libc: object = ctypes.PyDLL(None) if os.name == "posix" else None
