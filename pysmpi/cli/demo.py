@@ -21,7 +21,7 @@ PROGRAMS = Path(HOME, "cli", "demos")
 
 
 @record
-class Step:
+class DemoStep:
     """A command of a demo, and the exit statuses that it may have."""
 
     say: str
@@ -35,7 +35,7 @@ class Demo:
 
     title: str
     files: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[DemoStep, ...]
     further: tuple[str, ...]
 
 
@@ -45,9 +45,9 @@ DEMOS = {
         "a program that waits for ever, and the report of the reason",
         ("deadlock.py",),
         (
-            Step("With small messages the program ends:",
+            DemoStep("With small messages the program ends:",
                  ("run", "-n", "4", *GRAPHENE, "deadlock.py", "10")),
-            Step("With large ones all ranks wait in Send:",
+            DemoStep("With large ones all ranks wait in Send:",
                  ("run", "-n", "4", *GRAPHENE, "deadlock.py"), (3,)),
         ),
         ("pysmpi explain PSM101",
@@ -57,9 +57,9 @@ DEMOS = {
         "a program that is right in one order of events only, and the search for another order",
         ("race.py",),
         (
-            Step("A run in which all compute takes no time:",
+            DemoStep("A run in which all compute takes no time:",
                  ("run", "-n", "4", "--compute", "none", "race.py")),
-            Step("The search tries the other orders that MPI allows:",
+            DemoStep("The search tries the other orders that MPI allows:",
                  ("explore", "-n", "4", "race.py"), (1, 3)),
         ),
         ("the command after \"repeat:\", with --pdb: it stops in the failing rank",),
@@ -68,7 +68,7 @@ DEMOS = {
         "messages that share a cable, on a machine described in a file",
         ("contention.py", "two-switches.yaml"),
         (
-            Step("Eight nodes on either side of one cable:",
+            DemoStep("Eight nodes on either side of one cable:",
                  ("run", "-n", "16", "--platform", "two-switches.yaml", "--map-by", "node",
                   "--compute", "none", "contention.py")),
         ),
@@ -79,9 +79,9 @@ DEMOS = {
         "one collective operation with the algorithms of two MPI libraries",
         ("allreduce.py",),
         (
-            Step("With the choices of Open MPI 5:",
+            DemoStep("With the choices of Open MPI 5:",
                  ("run", "-n", "16", *GRAPHENE, "allreduce.py")),
-            Step("With the choices of MPICH:",
+            DemoStep("With the choices of MPICH:",
                  ("run", "-n", "16", *GRAPHENE, "--selector", "mpich", "allreduce.py")),
         ),
         ("pysmpi collectives    # all operations, algorithms and libraries",
@@ -92,7 +92,7 @@ DEMOS = {
         "the time of a simulation of heat on 16 nodes, and how to shorten it",
         ("halo.py",),
         (
-            Step("The program, with an explanation of its time:",
+            DemoStep("The program, with an explanation of its time:",
                  ("run", "-n", "16", *GRAPHENE, "--explain", "halo.py")),
         ),
         ("pysmpi run -n 16 --platform graphene --view run.html halo.py    # a page of the run",

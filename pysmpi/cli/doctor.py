@@ -29,7 +29,7 @@ assert comm.allreduce(comm.rank) == 6 and comm.size == 4
 
 
 @record
-class Finding:
+class Condition:
     """The result of one check, and the remedy if it is not `ok`."""
 
     subject: str
@@ -39,48 +39,48 @@ class Finding:
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the conditions as JSON.")
 def command(as_json: bool) -> int:
     """Check this installation: its packages, its speed, and a run of four ranks.
 
     The exit status is 1 if something that pysmpi needs is missing or does not work.
     """
-    findings = [finding for check in CHECKS for finding in check()]
+    conditions = [condition for check in CHECKS for condition in check()]
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        click.echo(json.dumps([asdict(condition) for condition in conditions], indent=2))
     else:
-        for finding in findings:
-            click.echo(f"{finding.state:5}  {finding.subject}: {finding.text}")
-            if finding.remedy:
-                click.echo(f"       {finding.remedy}")
-    return 1 if any(finding.state == "wrong" for finding in findings) else 0
+        for condition in conditions:
+            click.echo(f"{condition.state:5}  {condition.subject}: {condition.text}")
+            if condition.remedy:
+                click.echo(f"       {condition.remedy}")
+    return 1 if any(condition.state == "wrong" for condition in conditions) else 0
 
 
-def _this_package() -> Iterator[Finding]:
+def _this_package() -> Iterator[Condition]:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding("pysmpi", "ok", f"{__version__} in {HOME}, with Python {python}")
+    yield Condition("pysmpi", "ok", f"{__version__} in {HOME}, with Python {python}")
     other = compiled_elsewhere()
     if not engine.__file__.endswith(".py"):
-        yield Finding("kernel", "ok", "compiled")
+        yield Condition("kernel", "ok", "compiled")
     elif other is not None:
-        yield Finding(
+        yield Condition(
             "kernel", "note", f"interpreted; that of {other} is compiled",
             "Run pysmpi from another directory: Python takes the one in the current directory.",
         )  # fmt: skip
     else:
-        yield Finding(
+        yield Condition(
             "kernel", "note", "interpreted: right, but several times slower",
             "Install a C compiler and the headers of Python (gcc and python3-dev in Debian), then "
             "install pysmpi again.",
         )  # fmt: skip
     missing = [name for name in PARTS_IN_C if not _has(name)]
     if missing:
-        yield Finding(
+        yield Condition(
             "parts in C", "note", f"missing: {', '.join(missing)}",
             "Without them --fold is not available, and large messages take longer to copy.",
         )  # fmt: skip
     else:
-        yield Finding("parts in C", "ok", "compiled")
+        yield Condition("parts in C", "ok", "compiled")
 
 
 PARTS_IN_C = (
@@ -94,12 +94,12 @@ def _has(module: str) -> bool:
     return any(os.path.exists(path + suffix) for suffix in EXTENSION_SUFFIXES)
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Condition]:
     """The requirements of pysmpi, and its extras."""
     try:
         lines = requires("pysmpi") or []
     except PackageNotFoundError:
-        yield Finding("packages", "note", "pysmpi is not installed, only imported", "pip install .")
+        yield Condition("packages", "note", "pysmpi is imported from sources, not installed")
         return
     extras: dict[str, list[str]] = {}
     needed = []
@@ -112,23 +112,23 @@ def _packages() -> Iterator[Finding]:
             extras.setdefault(extra, []).append(name)
     missing = [name for name in needed if _version(name) is None]
     if missing:
-        yield Finding(
+        yield Condition(
             "packages", "wrong", f"missing: {', '.join(missing)}",
             f"{sys.executable} -m pip install {' '.join(missing)}",
         )  # fmt: skip
     else:
         shown = ", ".join(f"{name} {_version(name)}" for name in needed)
-        yield Finding("packages", "ok", shown)
+        yield Condition("packages", "ok", shown)
     for extra, names in extras.items():
         if extra in OF_USERS:
             absent = [name for name in names if _version(name) is None]
             if absent:
-                yield Finding(
+                yield Condition(
                     f"extra {extra}", "note", f"not installed: {OF_USERS[extra]}",
                     f"{sys.executable} -m pip install {' '.join(absent)}",
                 )  # fmt: skip
             else:
-                yield Finding(f"extra {extra}", "ok", OF_USERS[extra])
+                yield Condition(f"extra {extra}", "ok", OF_USERS[extra])
 
 
 OF_USERS = {
@@ -150,7 +150,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _computer() -> Iterator[Finding]:
+def _computer() -> Iterator[Condition]:
     from pysmpi.runtime.virtual_time.host_speed import cache_file
 
     file = cache_file()
@@ -158,14 +158,14 @@ def _computer() -> Iterator[Finding]:
     while not folder.exists():
         folder = folder.parent
     if file.exists():
-        yield Finding("speed of this computer", "ok", f"measured, in {file}")
+        yield Condition("speed of this computer", "ok", f"measured, in {file}")
     elif os.access(folder, os.W_OK):
-        yield Finding(
+        yield Condition(
             "speed of this computer", "note", f"not measured yet; the first run writes {file}",
             "pysmpi calibrate host measures it on a quiet computer.",
         )  # fmt: skip
     else:
-        yield Finding(
+        yield Condition(
             "speed of this computer", "note", f"{file} cannot be written: each run measures again",
             "Set XDG_CACHE_HOME to a directory that can be written.",
         )  # fmt: skip
@@ -173,36 +173,36 @@ def _computer() -> Iterator[Finding]:
         yield _memory()
 
 
-def _memory() -> Finding:
+def _memory() -> Condition:
     import resource
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
-        return Finding(
+        return Condition(
             "memory", "note", f"the address space of a process is limited to {limit / 1e9:.1f} GB",
             "Jobs of very many ranks need more: ulimit -v unlimited",
         )  # fmt: skip
     try:
         mappings = int(Path("/proc/sys/vm/max_map_count").read_text())
     except (OSError, ValueError):
-        return Finding("memory", "ok", "no limit")
-    return Finding("memory", "ok", f"no limit, {mappings:,} mappings a process")
+        return Condition("memory", "ok", "no limit")
+    return Condition("memory", "ok", f"no limit, {mappings:,} mappings a process")
 
 
-def _run() -> Iterator[Finding]:
+def _run() -> Iterator[Condition]:
     with tempfile.TemporaryDirectory(prefix="pysmpi-doctor-") as folder:
         done = subprocess.run(
             [sys.executable, "-m", "pysmpi", "run", "-n", "4", "--compute", "none", "-c", HELLO],
             cwd=folder, env=environment(), capture_output=True, text=True,
         )  # fmt: skip
     if done.returncode == 0:
-        yield Finding("a run of four ranks", "ok", "right")
+        yield Condition("a run of four ranks", "ok", "right")
     else:
         last = (done.stderr.strip().splitlines() or ["no output"])[0]
-        yield Finding(
+        yield Condition(
             "a run of four ranks", "wrong", f"status {done.returncode}: {last}",
             "Please report this with the output of pysmpi doctor --json.",
         )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[], Iterator[Finding]], ...] = (_this_package, _packages, _computer, _run)
+CHECKS: tuple[Callable[[], Iterator[Condition]], ...] = (_this_package, _packages, _computer, _run)

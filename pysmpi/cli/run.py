@@ -17,7 +17,7 @@ import click
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
 from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
-from pysmpi.cli.run_options import with_options
+from pysmpi.cli.run_options import Sectioned, with_options
 from pysmpi.errors import UsageError
 from pysmpi.runtime.loading.command_lines import on_path
 from pysmpi.runtime.loading.loader import find_program
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ERROR, USAGE = 1, 2
 
 
-class RunCommand(click.Command):
+class RunCommand(Sectioned):
     """A command whose options end where the program begins, as with `python`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

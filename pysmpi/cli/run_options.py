@@ -51,6 +51,24 @@ _MACHINE = (
     "platform", "hostfile", "map_by", "rank_by", "model", "memory_model", "selector", "coll", "cfg",
 )  # fmt: skip
 
+# The sections of --help, with the names of their options.
+SECTIONS = {
+    "The job": ("nprocs", "seed", "private", "shared"),
+    "The machine": ("platform", "hostfile", "map_by", "rank_by"),
+    "Models and algorithms": (
+        "model", "memory_model", "selector", "coll", "reduction_order", "cfg", "help_cfg",
+    ),
+    "Time of compute": ("compute", "record_compute", "host_speed"),
+    "Results": (
+        "explain", "view", "trace", "trace_format", "report", "explain_speed", "quiet",
+    ),
+    "Errors of the program": (
+        "check", "on_deadlock", "schedule", "replay_schedule", "debug", "breaks", "fault",
+        "on_failure",
+    ),
+    "Large jobs": ("sample", "once", "fold", "data", "check_shadow", "check_tolerance"),
+}  # fmt: skip
+
 _ParamType: Any = click.ParamType  # generic in newer versions of click only
 
 
@@ -114,6 +132,25 @@ def with_options(command: _Command) -> _Command:
     for part in reversed(parts):
         command = part(command)
     return command
+
+
+class Sectioned(click.Command):
+    """A command whose --help shows its options in sections."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records = {
+            param.name: record
+            for param in self.get_params(ctx)
+            if (record := param.get_help_record(ctx)) is not None
+        }
+        titles = {name: title for title, names in SECTIONS.items() for name in names}
+        for title in [*SECTIONS, "More"]:
+            rows = [
+                row for name, row in records.items() if titles.get(str(name), "More") == title
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=28)
 
 
 def machine_options(command: _Command) -> _Command:

@@ -13,6 +13,8 @@ import pytest
 
 from pysmpi.cli.demo import DEMOS, PROGRAMS
 from pysmpi.cli.main import COMMANDS, GROUPS
+from pysmpi.cli.run import command as run
+from pysmpi.cli.run_options import SECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,11 +73,11 @@ def test_the_groups_of_help_have_each_command_once() -> None:
 
 def test_doctor_finds_nothing_wrong_here(pysmpi: Command) -> None:
     done = pysmpi("doctor", "--json")
-    findings = {finding["subject"]: finding for finding in json.loads(done.stdout)}
+    conditions = {condition["subject"]: condition for condition in json.loads(done.stdout)}
     assert done.returncode == 0
-    assert findings["a run of four ranks"]["text"] == "right"
-    assert findings["packages"]["state"] == "ok" and "greenlet" in findings["packages"]["text"]
-    assert str(ROOT) in findings["pysmpi"]["text"]
+    assert conditions["a run of four ranks"]["text"] == "right"
+    assert conditions["packages"]["state"] == "ok" and "greenlet" in conditions["packages"]["text"]
+    assert str(ROOT) in conditions["pysmpi"]["text"]
 
 
 def test_doctor_names_a_package_that_is_missing(tmp_path: Path) -> None:
@@ -126,3 +128,15 @@ def test_sources_that_hide_a_compiled_package_say_so(clone: Path) -> None:
     done = run("run", "-c", "pass")
     assert f"that of {clone}/pysmpi is compiled: run it from another directory" in done.stderr
     assert "interpreted; that of" in run("doctor").stdout
+
+
+def test_the_sections_of_help_have_each_option_of_run_once() -> None:
+    named = [name for names in SECTIONS.values() for name in names]
+    assert sorted(named) == sorted(str(param.name) for param in run.params)
+
+
+def test_help_shows_the_options_in_sections(pysmpi: Command) -> None:
+    shown = pysmpi("run", "--help").stdout
+    titles = [line.rstrip(":") for line in shown.splitlines() if line[:1].isupper()]
+    assert titles[1:] == [*SECTIONS, "More"]
+    assert shown.index("Large jobs:") < shown.index("--fold") < shown.index("More:")
