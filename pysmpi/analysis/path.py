@@ -101,20 +101,23 @@ class CriticalPath:
 
 
 def span(sites: list[TracedSite], since: int, site: int) -> str:
-    """Where the program is between two calls, or its begin or end: `from cg.py:310 to 318`."""
+    """Where the program is between two calls: `from line 310 to line 318 of cg.py`.
+
+    Before the first and after the last call: `before line 3 of cg.py`, `after line 350 of cg.py`.
+    """
     first = sites[since] if since != NONE else None
     last = sites[site] if site != NONE else None
     if last is None or not last[1]:
         if first is None or not first[1]:
             return "in the whole program"
-        return f"after {first[1]}:{first[2]}"
+        return f"after line {first[2]} of {first[1]}"
     if first is None or not first[1]:
-        return f"before {last[1]}:{last[2]}"
+        return f"before line {last[2]} of {last[1]}"
     if first[1] == last[1]:
         if first[2] == last[2]:
-            return f"between two calls at {last[1]}:{last[2]}"
-        return f"from {first[1]}:{first[2]} to {last[2]}"
-    return f"from {first[1]}:{first[2]} to {last[1]}:{last[2]}"
+            return f"between two calls at line {last[2]} of {last[1]}"
+        return f"from line {first[2]} to line {last[2]} of {last[1]}"
+    return f"from line {first[2]} of {first[1]} to line {last[2]} of {last[1]}"
 
 
 def critical_path(graph: EventGraph) -> CriticalPath:

@@ -138,7 +138,7 @@ def limit(found: Profile) -> str:
         excess = found.compute[slowest] / average - 1.0 if average else 0.0
         longest = max(found.lines, key=found.lines.__getitem__, default="")
         share = found.lines.get(longest, 0.0) / sum(found.compute) if compute else 0.0
-        text = f"{compute:.0%} computing: {share:.0%} of it in {longest}"
+        text = f"{compute:.0%} computing: {share:.0%} of it {longest}"
         if excess > 0.05:
             text += f"; rank {slowest} computes {excess:.0%} more than the average"
         return text

@@ -81,6 +81,7 @@ class Worker:
         self.index = index
         self.items: dict[tuple[str, ...], pytest.Item] = {}
         self.files: set[Path] = set()
+        self.wanted: Path | None = None  # the file that is collected from its folder
         self.directories: dict[Path, pytest.Directory] = {}
         self.ways = {*world.folders, *(up for folder in world.folders for up in folder.parents)}
         self.unusable: dict[str, pytest.CollectReport] = {}  # by path, as in nodeids
@@ -101,7 +102,7 @@ class Worker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: Path) -> bool:
-        return collection_path not in self.ways
+        return collection_path not in self.ways and collection_path != self.wanted
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path) -> pytest.Directory | None:
@@ -132,10 +133,18 @@ class Worker:
         name = _identity(test)
         if name not in self.items and test.path not in self.files:
             self.files.add(test.path)
-            for item in session.perform_collect([str(test.path)]):
-                if isinstance(item, pytest.Item):
-                    self.items[_identity(item)] = item
+            self._collect(session, test.path)
+            outermost = test.listchain()[1].path
+            if name not in self.items and outermost != test.path:
+                # Outside of pytest's root folder, parents depend on the argument.
+                self.wanted = test.path
+                self._collect(session, outermost)
         return self.items.get(name)
+
+    def _collect(self, session: pytest.Session, path: Path) -> None:
+        for item in session.perform_collect([str(path)]):
+            if isinstance(item, pytest.Item):
+                self.items[_identity(item)] = item
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.outcome != "passed":

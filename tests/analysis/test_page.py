@@ -92,6 +92,26 @@ def test_it_shows_the_timeline_without_errors(run_of, shown, tmp_path):
     assert shown.errors == []
 
 
+def barrier():
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.Barrier()
+
+
+@needs_browser
+def test_it_says_which_ranks_it_shows(record, run_of, shown, tmp_path):
+    run = record(barrier, 256, compute="10us", platform="graphene")
+    (tmp_path / "a.html").write_text(page([("many", analyse(EventGraph(run)))]))
+    shown.open(tmp_path / "a.html")
+    text = shown.run("document.body.innerText")
+    found = re.search(r"Ranks 0 to (\d+) of 256: drag up or down to see the others", text)
+    assert found and int(found[1]) < 255
+    (tmp_path / "b.html").write_text(page([run_of("ring", 3)]))
+    shown.open(tmp_path / "b.html")
+    assert "drag up or down" not in shown.run("document.body.innerText")
+    assert shown.errors == []
+
+
 @needs_browser
 def test_messages_are_arrows(run_of, shown, tmp_path):
     (tmp_path / "a.html").write_text(page([run_of("ring", 3)]))

@@ -366,14 +366,14 @@ def barriers_and_a_broadcast():
 def test_the_text_says_where_the_compute_of_the_path_is(record):
     run = record(barriers_and_a_broadcast, 2, compute="1ms", **MACHINE)
     first = barriers_and_a_broadcast.__code__.co_firstlineno
-    barrier, broadcast = f"test_why.py:{first + 5}", f"test_why.py:{first + 6}"
+    barrier, broadcast = f"line {first + 5}", f"line {first + 6}"
     said = "\n".join(analyse(EventGraph(run)).lines())
     where = re.findall("%  compute (.*);", said.replace(relpath(__file__), "test_why.py"))
     assert where == [
-        f"between two calls at {barrier}",
-        f"after {broadcast}",
-        f"before {barrier}",
-        f"from {barrier} to {first + 6}",
+        f"between two calls at {barrier} of test_why.py",
+        f"after {broadcast} of test_why.py",
+        f"before {barrier} of test_why.py",
+        f"from {barrier} to {broadcast} of test_why.py",
     ]
 
 
@@ -387,3 +387,9 @@ def test_without_compute_nothing_is_said_about_it(record):
     text = "\n".join(found.lines())
     assert "no compute was timed: efficiencies are not known" in text
     assert "efficiency 0.0%" not in text and "e-" not in text
+
+
+def test_the_limit_of_compute_names_its_lines(record):
+    run = record(barriers_and_a_broadcast, 2, compute="1ms", **MACHINE)
+    limit = analyse(EventGraph(run)).limit()
+    assert re.match(r"\d+% computing: \d+% of it between two calls at line \d+ of ", limit)

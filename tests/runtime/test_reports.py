@@ -15,6 +15,7 @@ import pytest
 
 import pysmpi
 from pysmpi.cli.main import status_of
+from pysmpi.runtime.reports import glances
 from pysmpi.runtime.reports import result as results
 
 SCHEMA = json.loads((Path(results.__file__).parent / "report.schema.json").read_text())
@@ -167,3 +168,26 @@ def test_the_summary_and_the_report_mean_the_same_by_communication(compute: str)
         else:
             assert found is not None and float(found[1]) == pytest.approx(share, abs=0.06)
     assert "sleep and waits outside MPI" in line
+
+
+@pytest.mark.parametrize(
+    "computing, waiting, said",
+    [(0.92, 0.08, "92% computing"), (0.55, 0.40, "55% computing"), (0.40, 0.55, "most in Wait"),
+     (0.02, 0.90, "most in Wait"), (0.10, 0.02, None)],
+)  # fmt: skip
+def test_the_limit_line_says_what_limits(
+    computing: float, waiting: float, said: str | None
+) -> None:
+    class Looked:
+        def limit(self, share: float) -> str:
+            assert share == pytest.approx(waiting)
+            return "most in Wait"
+
+    ranks: Any = [
+        {"rank": rank, "end_seconds": 1.0, "compute_seconds": computing, "wait_seconds": waiting}
+        for rank in range(4)
+    ]
+    looked: Any = Looked()
+    assert glances.limit(ranks, looked) == said
+    ranks[2]["compute_seconds"] = 1.5 * computing
+    assert "rank 2 computes" in str(glances.limit(ranks, looked)) or computing < 0.2

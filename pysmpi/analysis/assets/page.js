@@ -288,7 +288,7 @@ class Gantt {
       "aria-label": `Share of the ranks that compute, are in calls, and wait, over the time of ${run.name}` });
     this.box = element("div", { className: "run" },
       runs.length > 1 ? element("h3", {}, `${run.name}: ${seconds(run.seconds)}`) : null,
-      this.canvas, this.overview);
+      this.note = element("p", { className: "hint", hidden: true }), this.canvas, this.overview);
     this.listen();
   }
 
@@ -303,6 +303,10 @@ class Gantt {
   draw(all) {
     if (all) this.run.mix();
     const run = this.run, width = this.width, height = TOP + this.rows * this.rowHeight + 4;
+    this.note.hidden = this.rows >= run.ranks;
+    if (!this.note.hidden)
+      this.note.textContent = `Ranks ${this.top} to ${this.top + this.rows - 1} of ${run.ranks}: ` +
+        "drag up or down to see the others";
     const context = prepare(this.canvas, width, height);
     context.clearRect(0, 0, width, height);
     if (!run.unit) { context.fillText("nothing takes time", LEFT, TOP + 12); return; }
@@ -902,7 +906,7 @@ function comparePanel() {
     }
   for (const [side, run] of [[0, a], [1, b]])
     for (const [name, value] of Object.entries(run.analysis.compute_lines)) {
-      const key = "compute in " + name;
+      const key = "compute " + name;
       if (!sites.has(key)) sites.set(key, [0, 0]);
       sites.get(key)[side] += value / run.ranks;
     }

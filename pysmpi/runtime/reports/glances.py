@@ -145,9 +145,12 @@ def limit(ranks: list[RankFigures], glances: Glances) -> str | None:
     mean = sum(compute) / len(compute)
     slowest = max(range(len(ranks)), key=compute.__getitem__)
     uneven = mean > 0.0 and compute[slowest] > 1.1 * mean and mean * len(ranks) > 0.1 * total
-    found = glances.limit(waited) if waited >= 0.05 else None
-    if found is None and waited < 0.5 and mean * len(ranks) > 0.5 * total:
-        found = f"{mean * len(ranks) / total:.0%} computing"
+    computed = mean * len(ranks) / total
+    found = None
+    if computed > 0.5 and computed >= waited:
+        found = f"{computed:.0%} computing"
+    elif waited >= 0.05:
+        found = glances.limit(waited)
     if uneven:
         more = f"rank {ranks[slowest]['rank']} computes {compute[slowest] / mean - 1.0:.0%} more "
         more += "than the average"
