@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.packages.environments import NoNetwork
-
-from .versions import CASES, QUICK, VERSIONS, environment, run
+from tests.pytest_plugin.versions import CASES, QUICK, VERSIONS, environment, run
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -349,7 +349,7 @@ CASES = {
 }  # fmt: skip
 
 # Those that the test suite runs.
-QUICK = ("everything", "root below", "warnings are errors in settings")
+QUICK = ("root below", "warnings are errors in settings")
 
 
 def write(case: Case, folder: Path) -> None:
