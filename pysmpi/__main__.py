@@ -22,8 +22,35 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
+def _hash_seed(arguments: list[str]) -> str | None:
+    """The hash seed that `--seed K` of pysmpi stands for; None without this option."""
+    for number, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--seed":
+            value = value if equals else "".join(arguments[number + 1 : number + 2])
+            return str(int(value) % 2**32) if value.lstrip("-").isdecimal() else None
+        if argument.endswith(".py"):
+            return None  # the program, and its arguments
+    return None
+
+
+def _fix_hashes() -> None:
+    """Start again with a hash seed if `--seed` is given: sets of texts then have one order.
+
+    Python reads `PYTHONHASHSEED` at its start.
+    """
+    seed = _hash_seed(sys.argv[1:])
+    if seed is None or "PYTHONHASHSEED" in os.environ or not sys.flags.hash_randomization:
+        return
+    if os.name != "posix" or not sys.executable:
+        return
+    variables = {**os.environ, "PYTHONHASHSEED": seed, "PYSMPI_SEEDED": "1"}
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], variables)
+
+
 def main() -> NoReturn:
     """Run the command line; Ctrl-C while it is being imported ends it in one line, too."""
+    _fix_hashes()
     before = signal.getsignal(signal.SIGINT)
     followed = before is signal.default_int_handler
     if followed:

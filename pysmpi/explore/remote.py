@@ -20,6 +20,7 @@ from pysmpi.explore.executor import (
     Trial,
 )
 from pysmpi.explore.exploration import ExecutorFactory
+from pysmpi.runtime.loading.set_order import SEEDED
 
 AHEAD = 2  # executions for each thread of the workers, so that none waits for the next one
 SERVER = "pysmpi.explore.server"
@@ -63,6 +64,8 @@ class RemoteExecutor(LimitedExecutions):
         # Children of one process have one order of sets, and servers do.
         seed = os.environ.get("PYTHONHASHSEED", "")
         self._variables = {"PYTHONHASHSEED": seed if seed.isdigit() else "0"}
+        if not seed.isdigit() or SEEDED in os.environ:
+            self._variables[SEEDED] = "1"  # ranks have orders of their own
         self.jobs = jobs or AHEAD * max(1, sum(client.nthreads().values()))
         self._running: dict[Any, Any] = {}
         self._arriving: Any = distributed("explore").as_completed()

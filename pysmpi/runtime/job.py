@@ -123,8 +123,9 @@ class Job:
             for known in {slot.host.speed for slot in self.slots}:
                 self.timing.factor(known)
         self.shadowing = Shadowing(
-            options.sample, options.once, self.timing, options.nprocs, options.seed
-        )
+            options.sample, options.once, self.timing, options.nprocs, options.seed,
+            orders=bool(options.check),
+        )  # fmt: skip
         self.folding = Folding(options.fold, self.timing.stopwatch)
         self.most_data = _most_data(options.data)
         self.deadlock: DeadlockReport | None = None
@@ -162,8 +163,9 @@ class Job:
         self.timing = timing
         options = self.options
         self.shadowing = Shadowing(
-            options.sample, options.once, timing, options.nprocs, options.seed
-        )
+            options.sample, options.once, timing, options.nprocs, options.seed,
+            orders=bool(options.check) or self._control is not None,
+        )  # fmt: skip
         self.folding = Folding(options.fold, timing.stopwatch)
 
     def run(self) -> Result:

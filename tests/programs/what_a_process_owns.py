@@ -684,8 +684,8 @@ registries: gettext.textdomain("owned") -> gettext.textdomain()
 registries: gettext.bindtextdomain("owned", "/owned") -> gettext.bindtextdomain("owned")
 registries: webbrowser.register("owned", None) -> "owned" in webbrowser._browsers
 registries: xml.etree.ElementTree.register_namespace("owned", "uri:owned") -> xml.etree.ElementTree.tostring(xml.etree.ElementTree.Element("{uri:owned}a"))
-registries: yaml.SafeLoader.add_constructor("!owned", lambda loader, node: rank) -> attempt(yaml.safe_load, "!owned x") == 1
-registries: yaml.SafeDumper.add_representer(complex, lambda dumper, data: dumper.represent_str("z")) -> attempt(yaml.safe_dump, 1j).strip()[:1] == "z"
+shared modules: yaml.SafeLoader.add_constructor("!owned", lambda loader, node: rank) -> attempt(yaml.safe_load, "!owned x") == 1
+shared modules: yaml.SafeDumper.add_representer(complex, lambda dumper, data: dumper.represent_str("z")) -> attempt(yaml.safe_dump, 1j).strip()[:1] == "z"
 registries: calendar.setfirstweekday(6) -> calendar.firstweekday()
 registries: zoneinfo.reset_tzpath(["/owned"]) -> zoneinfo.TZPATH
 threads: multiprocessing.set_executable("/owned") -> os.fsdecode(multiprocessing.spawn.get_executable()) == "/owned"

@@ -9,6 +9,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.runtime.figures import ShadowFigures
+from pysmpi.runtime.loading import set_order
 from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import Exchange
@@ -29,7 +30,8 @@ Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
 class Shadowing:
     """The targets of `--sample` and `--once`, in one run.
 
-    `sample` holds targets, `auto` or `none`; `once` targets or `files`. Raises `UsageError`.
+    `sample` holds targets, `auto` or `none`; `once` targets or `files`. With `orders`, sets have an
+    order of each rank. Raises `UsageError`.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Shadowing:
         timing: ComputeTiming,
         ranks: int,
         seed: int = 0,
+        orders: bool = False,
     ) -> None:
         sample = [sample] if isinstance(sample, str) else sample
         once = [once] if isinstance(once, str) else once
@@ -72,7 +75,8 @@ class Shadowing:
                     if f"{module}:{name}" not in known:
                         replacements.append(self._watched(f"{module}:{name}", optional=True))
         self.installer = Installer(replacements)
-        if self.automatic is not None:
+        self.orders = orders and not set_order.is_fixed()
+        if self.automatic is not None or self.orders:
             self.installer.visit = self._visit
         self.annotations = Annotations(self.shadow, self._check)
 
@@ -90,6 +94,8 @@ class Shadowing:
 
     def install(self, patches: Patches, imports: ImportSystem, exchange: Exchange) -> None:
         """Sample until the patches are undone."""
+        if self.orders:
+            set_order.install(patches)
         if self.annotated:
             self.annotations.install(patches)
         if self.installer.busy:
@@ -175,7 +181,10 @@ class Shadowing:
         return Replacement(place, "--sample", replace, optional)
 
     def _visit(self, module: str, tree: ast.Module) -> None:
-        assert self.automatic is not None
+        if self.orders:
+            set_order.transform(tree)
+        if self.automatic is None:
+            return
         places = self.automatic.places(module, tree)
         for place in places.values():
             self.installer.add(self._watched(place))
