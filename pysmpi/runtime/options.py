@@ -200,7 +200,8 @@ class Options:
         "Combine in the order of ranks, or in the order of the collective's algorithm.",
     )  # fmt: skip
     seed: int = _option(
-        0, _INTEGER, "--seed", "K", "Seed of the ranks' random numbers, and of --schedule.",
+        0, _INTEGER, "--seed", "K",
+        "Seed of the ranks' random numbers, of --schedule, and of the order of sets.",
     )  # fmt: skip
     schedule: str = _option(
         "time", _TEXT, "--schedule", "time|STRATEGY[:ARGUMENT]",

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import options
-from pysmpi.mpi.base.constants import PROC_NULL, ROOT
-from pysmpi.mpi.base.exceptions import cint, listed
+from pysmpi.mpi.base.constants import ERR_INTERN, PROC_NULL, ROOT
+from pysmpi.mpi.base.exceptions import cint, fail, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.calls import computing, mpi
@@ -72,6 +72,14 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
     return contribution
 
 
+def _data_of(contribution: Objects, rank: int) -> Any:
+    """What a rank contributes; an error if it has not entered, because calls of ranks differ."""
+    found: Objects | None = contribution.values.get(rank)
+    if found is None:
+        fail(ERR_INTERN, f"rank {rank} makes another collective call")
+    return found.data
+
+
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
     """Execute the collective of the pickled bytes for its time, and release the sizes."""
     sizes.forget()
@@ -112,7 +120,7 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     if not receives:
         _carry(comm, contribution, "gatherv", len(data))
         return None
-    found = [contribution.values[rank].data for rank in range(len(contribution.values))]
+    found = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
     _carry(comm, contribution, "gatherv", len(data), recv_counts=tuple(map(len, found)))
     return found
 
@@ -124,7 +132,7 @@ def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
     communicator, me, _ = where(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "scatter", items, root)
-    data = contribution.values[root].data[me] if receives else b""
+    data = _data_of(contribution, root)[me] if receives else b""
     counts = None if items is None else tuple(map(len, items))
     _carry(comm, contribution, "scatterv", len(data), send_counts=counts)
     return data
@@ -138,7 +146,7 @@ def spread(comm: object, data: bytes, root: int) -> bytes:
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "bcast", data, root)
     if receives:
-        data = contribution.values[root].data
+        data = _data_of(contribution, root)
     _carry(comm, contribution, "bcast", len(data))
     return data if receives else b""
 
@@ -150,7 +158,7 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
     contribution = _exchange(comm, "allgather", data)
     other = contribution.other
     if other.result is None:
-        found = [contribution.values[rank].data for rank in range(len(contribution.values))]
+        found = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
         other.result = (found, tuple(map(len, found)))
     found, counts = other.result
     _carry(comm, contribution, "allgatherv", len(data), recv_counts=counts)
@@ -162,7 +170,7 @@ def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes of each rank for this one, in exchange for those of this one for each."""
     _, me, _ = where(comm)
     contribution = _exchange(comm, "alltoall", items)
-    found = [contribution.values[rank].data[me] for rank in range(len(contribution.values))]
+    found = [_data_of(contribution, rank)[me] for rank in range(len(contribution.values))]
     _carry(
         comm, contribution, "alltoallv", 0,
         send_counts=tuple(map(len, items)), recv_counts=tuple(map(len, found)),

@@ -18,11 +18,11 @@ import builtins
 import dataclasses
 import datetime
 import enum
-import hashlib
 import operator
 import os
 import pathlib
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -39,6 +39,7 @@ _CALLS = frozenset(
     ("list", "tuple", "iter", "enumerate", "zip", "map", "filter", "sorted", "min", "max", "deque")
 )
 _METHODS = frozenset(("join", "extend", "fromkeys"))
+_MIXER = 0x9E3779B1  # odd: places of different checksums stay different
 _DEEPEST = 100_000  # frames
 _BY_ADDRESS = (type, FunctionType, BuiltinFunctionType, ModuleType)
 _NUMBERS = (int, float, complex)
@@ -174,13 +175,12 @@ def _in_order(elements: Iterable[Any], environment: RankEnvironment) -> list[Any
     texts = [_text(element) for element in found]
     if all(text is None for text in texts):
         return None
-    salt = environment.distinct_seed.to_bytes(4, "little")
-
-    def place(number: int) -> tuple[bytes, int]:
-        text = _or_hash(found[number], texts[number])
-        return hashlib.blake2b(text, digest_size=8, salt=salt).digest(), number
-
-    return [found[number] for number in sorted(range(len(found)), key=place)]
+    seed = environment.distinct_seed
+    places = [
+        (zlib.crc32(_or_hash(element, text), seed) * _MIXER & 0xFFFFFFFF, number)
+        for number, (element, text) in enumerate(zip(found, texts))
+    ]
+    return [found[number] for _, number in sorted(places)]
 
 
 class _OrderedSet:
