@@ -385,3 +385,9 @@ def _activation(frame: FrameType) -> Activation:
     variables = frame.f_locals
     own = {} if variables is frame.f_globals else dict(variables)
     return Activation(frame.f_code, frame.f_lasti, frame.f_lineno, own, frame.f_globals)
+
+
+def variables_of(frame: FrameType) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The global and the local variables of a running function."""
+    own = frame.f_locals
+    return frame.f_globals, {} if own is frame.f_globals else dict(own)

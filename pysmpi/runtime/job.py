@@ -46,6 +46,7 @@ from pysmpi.runtime.options import Options
 from pysmpi.runtime.process.exits import HardExit
 from pysmpi.runtime.process.rank_environment import Invocation, RankEnvironment
 from pysmpi.runtime.progress.beats import Beats
+from pysmpi.runtime.progress.spins import Spins
 from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.reports.exit_status import USAGE, exit_status
 from pysmpi.runtime.reports.glances import Glances, limit
@@ -236,6 +237,7 @@ class Job:
             ) as self.interpreter,
             self.folding,
             PAYLOAD.skipping(self.most_data),
+            Spins(simulation),
         ):
             simulation.door.exchange = self.interpreter.exchange
             simulation.shared_state = self.interpreter.shared_state

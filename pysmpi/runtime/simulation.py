@@ -135,6 +135,7 @@ class Simulation:
         self.look: Callable[[], bool] | None = None
         self.beating: frozenset[Process] = frozenset()
         self.vain = ""
+        self.spinning: set[object] = set()  # fibers that wait for a change of memory they poll
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
         # The call that started a request of the kernel, if checkers follow the run.

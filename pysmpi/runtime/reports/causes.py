@@ -80,6 +80,9 @@ class Causes:
     def _explain(self, wait: Wait) -> list[tuple[int, str]]:
         if wait.collective is not None:
             return self._explain_collective(wait, wait.collective)
+        if wait.spins:
+            who = text.ranks([wait.pid])
+            return [(3, f"{who} polls memory that no other rank can still change{_place(wait)}")]
         if wait.own:
             who = text.ranks([wait.pid])
             if wait.joins:

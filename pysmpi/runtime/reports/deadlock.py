@@ -267,6 +267,8 @@ def describe(members: Sequence[Wait]) -> str:
     """The call of waiting ranks, such as `Recv(source=0, tag=7)`; members differ in values only."""
     first = members[0]
     comm = "" if first.comm in ("", "WORLD") else f" on {first.comm}"
+    if first.spins:
+        return first.call
     if first.joins:
         return f"{_thread(members, [wait.joins for wait in members])}"
     names = [wait.thread_name for wait in members]

@@ -91,6 +91,7 @@ class Wait:
     thread_name: str = ""
     own: bool = False  # whether only another thread of the rank could end it
     beats: bool = False  # whether it only lets time pass
+    spins: bool = False  # whether it polls memory
     joins: str = ""  # the thread that the rank waits for at its end
     ended_by: BaseException | None = None  # its program, then
     made: MpiCall | None = None
@@ -110,6 +111,7 @@ class WaitFinder:
         self.prepared_by = simulation.prepared_by
         self._threads = simulation.threads
         self._beating = simulation.beating
+        self._spinning = simulation.spinning
         self.by_context: dict[int, Communicator] = dict(self.universe.communicators)
         self.by_purpose: dict[int, Communicator] = dict(self.universe.purposes)
         self.communicators = sorted(
@@ -157,6 +159,8 @@ class WaitFinder:
             )
         wait.own = fiber.gate is not None
         wait.beats = fiber.process in self._beating
+        if fiber in self._spinning:
+            wait.call, wait.spins, wait.own = "a loop that polls memory", True, False
         wait.thread_name = name_of_thread(fiber) if thread else ""
         main: Any = getattr(rank.program, "main_thread", None)
         joined = None if thread or main is None else getattr(main, "joins", None)

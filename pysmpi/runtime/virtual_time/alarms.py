@@ -8,12 +8,13 @@ regular intervals of processor time whether it is due. As in C, calls of MPI are
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 import operator
 import signal
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
@@ -25,6 +26,7 @@ from pysmpi.runtime.virtual_time.seconds import check_seconds
 if TYPE_CHECKING:
     from pysmpi.runtime.replacing import Replacements
 
+_signal: Any = importlib.import_module("_signal")  # the interpreter's own
 # Python's own functions, for the process; those in `signal` set the handlers of a rank.
 _getsignal, _set_handler, _raise_signal = signal.getsignal, signal.signal, signal.raise_signal
 _LOOK = 0.01  # processor time (s) between two looks
@@ -42,6 +44,9 @@ class _Timer:
 
 
 _timers: dict[Rank, _Timer] = {}
+# Called with the running frame at each look, and the processor time (s) between two of them.
+_watcher: Callable[[FrameType], object] | None = None
+_before: Any = None  # the handler of SIGVTALRM before `watch`
 _sent: dict[Rank, list[int]] = {}  # signals from other ranks whose handlers have not run
 
 
@@ -106,13 +111,37 @@ def _look(number: int, frame: FrameType | None) -> None:
     if frame is None or ranks.current().program is None:
         return
     file = frame.f_code.co_filename
-    if not is_ours(file):
+    if _timers and not is_ours(file):
         deliver()
+    if _watcher is not None:
+        _watcher(frame)
+
+
+def watch(watcher: Callable[[FrameType], object] | None, seconds: float = _LOOK) -> None:
+    """Have a function called at intervals of processor time (s), in the main thread; None ends it.
+
+    A program that uses this timer itself takes it away.
+    """
+    global _watcher, _before
+    real = getattr(_signal, "setitimer", None)
+    if real is None:
+        return
+    handler = _getsignal(signal.SIGVTALRM)
+    if watcher is None:
+        if _watcher is not None and handler is _look:
+            real(signal.ITIMER_VIRTUAL, 0.0)
+            _set_handler(signal.SIGVTALRM, _before)
+        _watcher = None
+    elif handler == signal.SIG_DFL:
+        _watcher, _before = watcher, handler
+        _set_handler(signal.SIGVTALRM, _look)
+        _signal.siginterrupt(signal.SIGVTALRM, False)
+        real(signal.ITIMER_VIRTUAL, seconds, seconds)
 
 
 def _installed(real: _Setitimer) -> None:
     handler = _getsignal(signal.SIGVTALRM)
-    if handler == signal.SIG_DFL:
+    if handler == signal.SIG_DFL or handler is _look:
         _set_handler(signal.SIGVTALRM, _look)
         real(signal.ITIMER_VIRTUAL, _LOOK, _LOOK)
 
