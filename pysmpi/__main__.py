@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import sys
-from types import FrameType
 from typing import NoReturn
 
+from pysmpi import interruption
 from pysmpi.errors import missing_requirement
 from pysmpi.leaving import QuickEnd
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    # An import may turn an exception into another one, or suppress it.
-    try:
-        os.write(2, b"pysmpi: error: interrupted\n")
-    except OSError:
-        pass
-    os._exit(128 + number)
 
 
 def _hash_seed(arguments: list[str]) -> str | None:
@@ -49,12 +38,9 @@ def _fix_hashes() -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line; Ctrl-C while it is being imported ends it in one line, too."""
+    """Run the command line; a signal while it is being imported ends it in one line, too."""
     _fix_hashes()
-    before = signal.getsignal(signal.SIGINT)
-    followed = before is signal.default_int_handler
-    if followed:
-        signal.signal(signal.SIGINT, _leave)
+    interruption.handle()
     end = QuickEnd()
     # Imports make many objects and few cycles; the search for cycles would take a sixth of a start.
     gc.set_threshold(400_000, *gc.get_threshold()[1:])
@@ -66,8 +52,6 @@ def main() -> NoReturn:
         print(f"pysmpi: error: {missing_requirement(error)}", file=sys.stderr)
         sys.exit(2)
 
-    if followed:
-        signal.signal(signal.SIGINT, before)
     try:
         run()
     except SystemExit as leave:

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from types import TracebackType
 
+from pysmpi import interruption
 from pysmpi.errors import UsageError
 
 # Errors of writes, which do not name the file.
@@ -62,6 +63,7 @@ class OutputFile:
             # The suffix selects compressed formats, so the temporary name keeps it.
             directory, base = os.path.split(os.path.abspath(name))
             handle, self.path = tempfile.mkstemp(f".{base}", ".pysmpi-", directory)
+            interruption.remove_at_end(self.path)
             os.close(handle)
         except OSError as error:
             raise self._refused(error) from None
@@ -91,6 +93,7 @@ class OutputFile:
             os.umask(mask)
             os.chmod(self.path, 0o666 & ~mask)
             os.replace(self.path, self.name)
+            interruption.keep(self.path)
         self._kept = True
 
     def __exit__(
@@ -102,3 +105,4 @@ class OutputFile:
         if not self._kept and self.path != self.name:
             with contextlib.suppress(OSError):
                 os.unlink(self.path)
+            interruption.keep(self.path)

@@ -56,6 +56,19 @@ class CommandLine:
     groups: list[list[str]] = field(default_factory=list)
     launcher: LauncherOptions = field(default_factory=LauncherOptions)
 
+    def without_values(self, words: Sequence[str]) -> list[str]:
+        """The words, and the groups from now on, without values of variables, which may be secret.
+
+        `-x NAME` is left of them: the variable as the environment of the command has it.
+        """
+        begin = sum(map(len, self.groups))
+        rest = words[begin:]
+        self.groups = [
+            ["-x", group[1].partition("=")[0]] if group[0] in _VARIABLE else group
+            for group in self.groups
+        ]
+        return [*chain.from_iterable(self.groups), *rest]
+
     def without(self, words: Sequence[str], names: Sequence[str]) -> list[str]:
         """The words of a command line that begins with this one, without some of its options."""
         begin = sum(map(len, self.groups))

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pysmpi import text
+from pysmpi import interruption, text
 from pysmpi.cli.arguments import pairs
 from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pysmpi.explore.exploration import FailingOrder, SearchResult
     from pysmpi.runtime.job import Job
 
-FAILED, RACE, INTERRUPTED = 1, 5, 130
+FAILED, RACE = 1, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
 _NO_ORDER = {"races", "buffering", "leaks"}
 _SHOWN = 12  # lines of events and predictions
@@ -93,7 +94,8 @@ def command(
     the checkers are those of problems that an order can hide; --check none uses no checker.
 
     The exit status is 0 if nothing was found, 1 for a failure, 5 if the program computes different
-    results in different orders, 2 for wrong usage, and 130 if the search was interrupted.
+    results in different orders, 2 for wrong usage, and 130 if the search was interrupted (143:
+    ended by SIGTERM). The outcome so far is printed then.
     """
     from pysmpi.checkers.registry import CHECKERS
     from pysmpi.cluster.client import connected, cores
@@ -156,11 +158,14 @@ def command(
             if line.kind == "script" else line.target, again,
             None if database == "none" else Database(database), resume, progress,
         )  # fmt: skip
+        stack.enter_context(interruption.ending_by(interruption.at_safe_points))
         found = campaign.run()
     found.seconds = time.monotonic() - begun
     _show(found, campaign.resumed, quiet)
     if json_file is not None:
         _write(json_file, found)
+    if found.interrupted:
+        return interruption.status_of(interruption.received() or signal.SIGINT)
     if found.failures:
         return FAILED
     if found.lost:
@@ -168,8 +173,6 @@ def command(
             f"--scheduler {scheduler}: lost after {found.executions:,} executions: {found.lost}; "
             "--resume goes on from there"
         )
-    if found.note == "interrupted":
-        return INTERRUPTED
     return RACE if len(found.results) > 1 else 0
 
 

@@ -45,11 +45,15 @@ class RunCommand(Sectioned):
                 for name in [*param.opts, *param.secondary_opts]:
                     arity[name] = 0 if param.is_flag else param.nargs
         args = with_config_files(args)
-        ctx.meta["words"] = list(args)
         first, *others = segments(args)
         line = split(first, arity)
         ctx.meta["line"] = line
-        ctx.meta["later"] = [split_later(words) for words in others]
+        later = ctx.meta["later"] = [split_later(words) for words in others]
+        # The command line for reports.
+        shown = line.without_values(first)
+        for (_, one), words in zip(later, others):
+            shown += [":", *one.without_values(words)]
+        ctx.meta["words"] = shown
         found = super().parse_args(ctx, line.options)
         hostfile = ctx.params.get("hostfile")
         usual = ctx.get_parameter_source("nprocs") is click.core.ParameterSource.DEFAULT

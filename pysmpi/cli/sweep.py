@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
+from pysmpi import interruption
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
 
@@ -50,17 +52,19 @@ def command(
         return 0
     progress = SweepProgress(quiet)
     try:
-        table = run_study(
-            found, directory=directory, retry_failed=retry_failed, scheduler=scheduler,
-            workers=workers, report=progress,
-        )  # fmt: skip
+        with interruption.ending_by(interruption.at_safe_points):
+            table = run_study(
+                found, directory=directory, retry_failed=retry_failed, scheduler=scheduler,
+                workers=workers, report=progress,
+            )  # fmt: skip
     except KeyboardInterrupt:
         progress.close()
+        number = interruption.received() or signal.SIGINT
         _note(
-            f"interrupted after {progress.done} of {progress.total} cases; the same command goes "
-            "on from there"
+            f"{interruption.described(number)} after {progress.done} of {progress.total} cases; "
+            "the same command goes on from there"
         )
-        return 130
+        return interruption.status_of(number)
     finally:
         progress.close()
     notes = _write(table, directory)

@@ -1,17 +1,19 @@
-"""Clients of Dask distributed, for a scheduler with an address or one in this process."""
+"""Clients of Dask distributed, for a scheduler with an address."""
 
 from __future__ import annotations
 
-import logging
 import os
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
-from pysmpi.cluster.workers import end_servers, version
+from pysmpi import interruption
+from pysmpi.cluster.workers import version
 from pysmpi.errors import UsageError
 from pysmpi.version import __version__
 
+_PAUSE = 0.01  # seconds between two looks for arrivals
 PATIENCE = 30.0  # seconds for a scheduler to answer, and to get its first worker
 
 
@@ -43,21 +45,15 @@ def connected(command: str, scheduler: str) -> Iterator[Any]:
         yield client
 
 
-@contextmanager
-def local(command: str, threads: int) -> Iterator[Any]:
-    """A client of a scheduler in this process; its workers are threads that wait for processes."""
-    module = distributed(command)
-    with ExitStack() as stack:
-        logging.getLogger("distributed").setLevel(logging.ERROR)
-        cluster = module.LocalCluster(
-            n_workers=1, threads_per_worker=threads, processes=False,
-            dashboard_address=None, memory_limit=0, protocol="inproc://",
-        )  # fmt: skip
-        stack.enter_context(cluster)
-        client = stack.enter_context(module.Client(cluster))
-        # First of all: threads that wait for a process would keep the cluster from closing.
-        stack.callback(end_servers)
-        yield client
+def next_of(arriving: Any) -> Any:
+    """The next future of `distributed.as_completed`, awaited without waits in Dask's code.
+
+    KeyboardInterrupt if a signal has arrived.
+    """
+    while not arriving.has_ready():
+        interruption.check()
+        time.sleep(_PAUSE)
+    return next(arriving)
 
 
 def cores() -> int:

@@ -12,13 +12,14 @@ import sys
 import threading
 from collections.abc import Mapping
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
+from pysmpi.descendants import end_with_parent
 from pysmpi.installed import environment
 from pysmpi.version import __version__
 
 _own = threading.local()
-_servers: set[Server] = set()
 
 
 class ServerEnded(Exception):
@@ -30,24 +31,29 @@ class ServerEnded(Exception):
 
 
 class Server:
-    """A process that runs a module, whose argument is the number of a connection."""
+    """A process that runs a module; see `begin_serving`."""
 
-    def __init__(self, module: str, variables: Mapping[str, str]) -> None:
+    def __init__(
+        self, module: str, variables: Mapping[str, str], ends_with_this: bool = False
+    ) -> None:
+        """Start it. With `ends_with_this` it is killed when the calling process ends.
+
+        Only in a main thread.
+        """
         self.connection, other = Pipe()
+        parent = os.getpid() if ends_with_this else 0
         with other:
             # Interrupts from the terminal are for the client alone, which ends its servers.
             self.process = subprocess.Popen(
-                [sys.executable, "-m", module, str(other.fileno())],
+                [sys.executable, "-m", module, str(other.fileno()), str(parent)],
                 pass_fds=[other.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 env={**environment(), **variables},
             )
-        _servers.add(self)
 
     def close(self) -> None:
         """End the process and its current work."""
-        _servers.discard(self)
         self.connection.close()
         self.process.wait()
 
@@ -72,11 +78,14 @@ def ask(module: str, request: object, variables: Mapping[str, str] | None = None
         raise ServerEnded(server.process.returncode) from None
 
 
-def end_servers() -> None:
-    """End the servers of all threads of this process."""
-    for server in list(_servers):
-        server.process.terminate()
-        server.close()
+def begin_serving() -> Connection:
+    """The connection of a server, from its arguments: a descriptor, and its parent or 0."""
+    descriptor, parent = map(int, sys.argv[1:])
+    if parent:
+        end_with_parent(parent)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    return Connection(descriptor)
 
 
 def version() -> str:

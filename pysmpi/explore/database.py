@@ -1,20 +1,21 @@
 """The database of failures: files in a directory, `.pysmpi` by default.
 
 `failures.json` holds the failing schedules of each program, which are tried first.
-`explore-KEY.pickle` holds an exploration that was interrupted.
+`explore-KEY.json` holds an exploration that was interrupted.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
+from pysmpi import interruption
 from pysmpi.errors import UsageError
+from pysmpi.explore.systematic import SearchTree
 from pysmpi.reading import parse_json, read_bytes
 
 HOME = ".pysmpi"
@@ -98,32 +99,37 @@ class Database:
         try:
             os.makedirs(self.home, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.home)
+            interruption.remove_at_end(name)
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
             os.replace(name, path)
+            interruption.keep(name)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
 
     def _state(self, key: str) -> str:
-        return os.path.join(self.home, f"explore-{key}.pickle")
+        return os.path.join(self.home, f"explore-{key}.json")
 
-    def save_state(self, key: str, state: object) -> None:
-        """Keep an exploration that is not complete."""
-        self._write(self._state(key), pickle.dumps((VERSION, state)))
+    def save_state(self, key: str, trees: Sequence[SearchTree]) -> None:
+        """Keep the trees of an exploration that is not complete."""
+        data = {"version": VERSION, "trees": [tree.dump() for tree in trees]}
+        self._write(self._state(key), json.dumps(data).encode())
 
-    def load_state(self, key: str) -> Any:
-        """An exploration that was kept, or None."""
+    def load_state(self, key: str) -> list[SearchTree]:
+        """The trees of an exploration that was kept; none if there is no such exploration."""
+        if not os.path.lexists(self._state(key)):
+            return []
+        text = read_bytes(self._state(key))
         try:
-            with open(self._state(key), "rb") as stream:
-                version, state = pickle.load(stream)
-        except FileNotFoundError:
-            return None
-        except Exception as error:
+            data = parse_json(text)
+            if data["version"] != VERSION:
+                raise ValueError
+            return [SearchTree.load(tree) for tree in data["trees"]]
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise UsageError(
-                f"{self._state(key)}: expected an exploration that pysmpi has written "
-                f"({type(error).__name__}); remove the file"
+                f"{self._state(key)}: expected an exploration that this version of pysmpi has "
+                "written; remove the file"
             ) from None
-        return state if version == VERSION else None
 
     def drop_state(self, key: str) -> None:
         """The exploration is complete."""

@@ -28,6 +28,19 @@ class Decision(NamedTuple):
     source: int = -1
 
 
+_TYPES = (str, str, list, str, str, str, int, int, int)  # of the fields in JSON
+
+
+def decision_of(data: object) -> Decision:
+    """A decision from JSON; ValueError for other data."""
+    if type(data) is not list or tuple(map(type, data)) != _TYPES:
+        raise ValueError
+    name, kind, pids, *others = data
+    if any(type(pid) is not int for pid in pids):
+        raise ValueError
+    return Decision(name, kind, tuple(pids), *others)
+
+
 class Offer(NamedTuple):
     """A message that was sent, or a process that began to wait for its turn.
 

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+from pysmpi import interruption
 from pysmpi.descendants import end_with_parent
 from pysmpi.explore.executor import OUTPUT, Trial, redirect
 from pysmpi.explore.guide import StrategyGuide
@@ -121,6 +122,7 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
     if not pid:
         try:
             end_with_parent(parent)
+            interruption.disregard()
             gc.freeze()  # a search for cycles would copy all older objects
             os.close(mine)
             simulator.begin()

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
+from pysmpi import interruption
 from pysmpi.checkers.session import CheckSession, add_findings, checking
 from pysmpi.descendants import end_with_parent
 from pysmpi.explore.files import FileWatch
@@ -38,6 +39,7 @@ _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid
 _pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
+_SLICE = 0.1  # (s) of a wait, after which it is checked whether a signal has arrived
 OUTPUT = 1 << 20  # bytes of output that are kept
 _LOADED = {"pysmpi", "numpy", "scipy", *sys.stdlib_module_names}
 
@@ -260,6 +262,7 @@ class Executor(LimitedExecutions):
 
     def submit(self, decider: Decider, tag: object) -> None:
         """Begin an execution, in a child that leaves `work` and runs the job."""
+        interruption.check()
         output, answer = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -271,6 +274,7 @@ class Executor(LimitedExecutions):
             self._running[mine] = _Child(pid, tag, mine, output, answer)
             return
         end_with_parent(parent)
+        interruption.disregard()
         _close(mine)
         simulator.begin()
         self._answer = answer
@@ -294,7 +298,8 @@ class Executor(LimitedExecutions):
                 poll.register(end, select.POLLIN | select.POLLHUP)
             oldest = min(child.begun for child in self._running.values())
             left = oldest + self.timeout - time.monotonic()
-            ready = poll.poll(max(1.0, min(left, 3600.0) * 1000.0))
+            interruption.check()
+            ready = poll.poll(max(1.0, min(left, _SLICE) * 1000.0))
             if ready:
                 return self._ended(self._running.pop(ready[0][0]))
             now = time.monotonic()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pysmpi import interruption
 from pysmpi.explore.events import Trace
 from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFactory, Trial
 from pysmpi.explore.observer import Observer
@@ -83,7 +85,8 @@ class SearchResult:
     `executions` counts complete executions, `redundant` those given up because another one is
     equivalent. `complete` says that nothing is left to explore. `results` has, for each different
     result of executions that did not fail, a schedule and the number of executions. `lost` is a
-    reason outside of the program for which the executions ended early.
+    reason outside of the program for which the executions ended early; `interrupted` says that the
+    user has ended them.
     """
 
     executions: int = 0
@@ -99,6 +102,7 @@ class SearchResult:
     predictions: list[str] = field(default_factory=list)
     divergence: str | None = None
     note: str | None = None
+    interrupted: bool = False
     lost: str | None = None
 
 
@@ -168,7 +172,8 @@ class Explorer:
                 else:
                     self._strategy(executor)
         except KeyboardInterrupt:
-            found.note = "interrupted"
+            found.note = interruption.described(interruption.received() or signal.SIGINT)
+            found.interrupted = True
         except ExecutionsLost as error:
             found.lost = str(error)
         for task in executor.stop():
@@ -177,7 +182,7 @@ class Explorer:
         found.seconds = time.monotonic() - self._begun
         found.results = [(schedule, count) for schedule, count, _ in self._results.values()]
         found.outputs = [output for _, _, output in self._results.values()]
-        if not found.lost:
+        if not found.lost and not found.interrupted:
             for failure in found.failures:
                 self._explain(executor, failure)
         return found
@@ -333,5 +338,8 @@ class Explorer:
             failure.sites = trace.sites or []
             if self.settings.shrink:
                 failure.inevitable = inevitable(executor, shrunk.decisions, trace)
-        except (KeyboardInterrupt, ExecutionsLost):
+        except KeyboardInterrupt:
+            self.found.interrupted = True
+            executor.stop()
+        except ExecutionsLost:
             executor.stop()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from pysmpi.cluster.client import distributed
+from pysmpi.cluster.client import distributed, next_of
 from pysmpi.cluster.workers import ServerEnded, ask
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.explore.executor import (
@@ -96,9 +96,9 @@ class RemoteExecutor(LimitedExecutions):
 
         ExecutionsLost if it has none: its worker died again and again, or the scheduler.
         """
-        future = next(self._arriving)
+        future = next_of(self._arriving)
         while future not in self._running:  # given up before
-            future = next(self._arriving)
+            future = next_of(self._arriving)
         if future.status in ("cancelled", "lost"):
             raise ExecutionsLost("the scheduler was lost")
         try:

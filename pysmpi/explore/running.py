@@ -49,7 +49,7 @@ class Campaign:
         if database is not None:
             known = [one for one in database.failures(key) if one["ranks"] == self.ranks]
             if self.resume and settings.schedule == SYSTEMATIC:
-                trees = [SearchTree.load(data) for data in database.load_state(state_key) or ()]
+                trees = database.load_state(state_key)
                 self.resumed = sum(tree.executions for tree in trees)
         explorer = Explorer(
             self.executors(self.ranks, self.arguments, settings), self.ranks, settings,
@@ -66,9 +66,13 @@ class Campaign:
                 if found.complete:
                     database.drop_state(state_key)
                 else:
-                    database.save_state(state_key, [tree.dump() for tree in explorer.trees])
-        if settings.shrink and not found.lost:
-            found.failures = [self._smaller(failure) for failure in found.failures]
+                    database.save_state(state_key, explorer.trees)
+        if settings.shrink and not found.lost and not found.interrupted:
+            try:
+                for number, failure in enumerate(found.failures):
+                    found.failures[number] = self._smaller(failure)
+            except KeyboardInterrupt:
+                found.interrupted = True
         for failure in found.failures:
             failure.command = self.command(failure)
             if database is not None:
@@ -106,6 +110,8 @@ class Campaign:
         """The failure with other ranks or arguments; None if a short exploration finds none."""
         settings = replace(self.settings, runs=SMALLER, keep_going=True, seconds=10.0)
         found = Explorer(self.executors(ranks, arguments, settings), ranks, settings).run()
+        if found.interrupted:
+            raise KeyboardInterrupt
         for other in found.failures:
             if other.cause == failure.cause:
                 other.arguments = list(arguments)

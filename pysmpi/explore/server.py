@@ -1,6 +1,6 @@
 """Executes the requests of one worker thread: a prepared job for each program, and its forks.
 
-Requests and answers are objects on a connection, whose number is the only argument of the process.
+Requests and answers are objects on a connection.
 A request is a job, a decider, and the longest time (s) of its execution; the answer is a `Trial`,
 or the text of an error of the job and its exit status.
 """
@@ -11,11 +11,11 @@ import contextlib
 import os
 import pickle
 import signal
-import sys
 import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
+from pysmpi.cluster.workers import begin_serving
 from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.explore.executor import Executions, Executor
@@ -114,9 +114,7 @@ def serve(connection: Connection) -> None:
 
 def main() -> None:
     """Serve the connection that the command line names."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    serve(Connection(int(sys.argv[1])))
+    serve(begin_serving())
 
 
 if __name__ == "__main__":

@@ -19,10 +19,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pysmpi.explore.events import Decision, Trace, concerns, dependent
+from pysmpi.explore.events import Decision, Trace, concerns, decision_of, dependent
 from pysmpi.explore.observer import Observer
 
 REDUCTIONS = ("source", "sleep", "none")
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
+
+
+def _index(value: object, members: Sequence[object]) -> int:
+    if _whole(value) >= len(members):
+        raise ValueError
+    return _whole(value)
 
 
 class SearchState:
@@ -104,39 +116,50 @@ class SearchTree:
         """The next branch to explore."""
         return heapq.heappop(self._tasks)[2] if self._tasks else None
 
-    def dump(self) -> tuple[object, ...]:
-        """The tree as data without references between nodes; `load` restores it."""
+    def dump(self) -> list[object]:
+        """The tree as data for JSON, without references between nodes; `load` restores it."""
         numbers: dict[int, int] = {}
-        rows: list[tuple[Any, ...]] = []
+        rows: list[list[object]] = []
         stack: list[tuple[SearchState, int]] = [(self.root, -1)]
         while stack:
             node, parent = stack.pop()
             number = numbers[id(node)] = len(rows)
-            rows.append((parent, node.event, node.options, node.sleep, node.branches))
+            options, branches = list(node.options.values()), list(node.branches.values())
+            rows.append([parent, node.event, options, node.sleep, branches])
             stack += [(child, number) for child in node.children.values()]
         tasks = [
-            (deviations, count, numbers[id(task.node)], task.sleep)
+            [deviations, count, numbers[id(task.node)], task.sleep]
             for deviations, count, task in self._tasks
         ]
-        figures = (self.executions, self.redundant, self.states, self.fraction, self._count)
-        return self.reduction, self.buffered, self.order, rows, tasks, figures
+        figures = [self.executions, self.redundant, self.states, self.fraction, self._count]
+        return [self.reduction, self.buffered, self.order, rows, tasks, figures]
 
     @classmethod
-    def load(cls, data: tuple[Any, ...]) -> SearchTree:
-        """The tree that `dump` described."""
+    def load(cls, data: Any) -> SearchTree:
+        """The tree that `dump` described; ValueError or TypeError for other data."""
         reduction, buffered, order, rows, tasks, figures = data
-        tree = cls(reduction, buffered, order)
+        if reduction not in REDUCTIONS or type(buffered) is not bool:
+            raise ValueError
+        tree = cls(reduction, buffered, _whole(order))
         nodes: list[SearchState] = []
         for parent, event, options, sleep, branches in rows:
-            node = nodes[parent].child(event) if parent >= 0 else tree.root
-            node.options, node.sleep, node.branches = options, sleep, branches
+            node = tree.root
+            if nodes:
+                node = nodes[_index(parent, nodes)].child(decision_of(event))
+            node.options = {one.name: one for one in map(decision_of, options)}
+            node.sleep = list(map(decision_of, sleep))
+            node.branches = {one.name: one for one in map(decision_of, branches)}
             nodes.append(node)
         tree._tasks = [
-            (deviations, count, Task(nodes[number], sleep, deviations, buffered))
+            (_whole(deviations), _whole(count), Task(
+                nodes[_index(number, nodes)], tuple(map(decision_of, sleep)), deviations, buffered
+            ))
             for deviations, count, number, sleep in tasks
-        ]
+        ]  # fmt: skip
         heapq.heapify(tree._tasks)
-        tree.executions, tree.redundant, tree.states, tree.fraction, tree._count = figures
+        executions, redundant, states, fraction, count = figures
+        tree.executions, tree.redundant = _whole(executions), _whole(redundant)
+        tree.states, tree.fraction, tree._count = _whole(states), float(fraction), _whole(count)
         return tree
 
     def put_back(self, task: Task) -> None:

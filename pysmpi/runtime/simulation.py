@@ -160,6 +160,7 @@ class Simulation:
         self.failed = False
         # Whether the user has interrupted the run; None if this is unknown.
         self.interrupted: bool | None = None
+        self.under_way = False  # whether a signal can end it at a safe point
         self.aborted: AbortStop | None = None
         self.abort_rank: Rank | None = None
         self.abort_site: CallSite | None = None
@@ -531,18 +532,54 @@ class Simulation:
         rank.process = rank.fiber.process
 
     def run(self) -> None:
-        """Run all ranks to their end, or until one of them fails or aborts the job."""
-        with self.silence:
-            self._run()
+        """Run all ranks to their end, or until one of them fails or aborts the job.
+
+        Raises KeyboardInterrupt if a signal has ended it.
+        """
+        self.under_way = True
+        try:
+            with self.silence, stopping.interruptible(self):
+                self._run()
+        finally:
+            self.under_way = False
+        if self.interrupted:
+            raise KeyboardInterrupt
 
     def interrupt(self) -> None:
-        """End the run; the rank that is running may catch the `KeyboardInterrupt` that follows."""
+        """End the run: for handlers of signals, which any code may have called.
+
+        In a rank it switches to the hub. There the rank ends as all others do, so that no exception
+        is lost that code between the rank's program and the handler does not pass on.
+        """
         self.interrupted = True
         self.engine.stop()
-        rank = getattr(fiber_of(getcurrent()), "rank", None)
-        if isinstance(rank, Rank) and rank.fiber is not None:
-            self.silence.begin()
-            self._stop(rank)
+        running: Any = getcurrent()
+        fiber = running
+        while fiber is not None and not isinstance(fiber, Fiber):
+            fiber = fiber.parent
+        if fiber is None or running is self.hub or fiber.rank.fiber is None:
+            return
+        self.silence.begin()
+        self._stop(fiber.rank)
+        programs = running is not fiber and fiber_of(running) is fiber
+        if programs:
+            fiber.waiting, running.state = running, fiber.state
+        try:
+            self.hub.switch()
+        finally:
+            if self.engine.awake is not None:
+                self.engine.awake()
+            if programs:
+                fiber.waiting = None
+
+    def holds(self, running: object) -> bool:
+        """Whether a greenlet is one of the simulation: the hub, or one that runs a rank's code."""
+        found: Any = running
+        while found is not None:
+            if found is self.hub or isinstance(found, Fiber):
+                return True
+            found = found.parent
+        return False
 
     def _run(self) -> None:
         engine = self.engine
@@ -550,6 +587,8 @@ class Simulation:
             with collection.announced(self.finalizers):
                 while True:
                     engine.run()
+                    if self.interrupted:
+                        break
                     look, self.look = self.look, None
                     if look is not None and not look():
                         engine.stopped = False
@@ -566,8 +605,6 @@ class Simulation:
                     self.door.leave()
                     if self.on_deadlock is None or not self.on_deadlock(self):
                         break
-            if self.interrupted:
-                raise KeyboardInterrupt
         finally:
             self.close()
 

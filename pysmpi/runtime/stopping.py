@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from greenlet import getcurrent
 
@@ -192,6 +192,42 @@ class _Limit:
 
 
 _limit = _Limit()
+
+
+class Interruptible(Protocol):
+    """A run that Ctrl-C ends."""
+
+    def interrupt(self) -> None:
+        """End the run, from a handler of a signal."""
+
+    def holds(self, running: object) -> bool:
+        """Whether a greenlet is one of the run."""
+
+
+@contextmanager
+def interruptible(run: Interruptible) -> Iterator[None]:
+    """Inside it, Ctrl-C ends a run, where Python's own handler would raise an exception.
+
+    The next Ctrl-C is Python's again, as is one in code of the caller in between.
+    """
+    usual = _signal.default_int_handler
+    main: Any = threading._main_thread  # type: ignore[attr-defined]
+    if get_ident() != main.ident or _signal.getsignal(_signal.SIGINT) is not usual:
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not run.holds(getcurrent()):
+            raise KeyboardInterrupt
+        _signal.signal(_signal.SIGINT, usual)
+        run.interrupt()
+
+    _signal.signal(_signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if _signal.getsignal(_signal.SIGINT) is interrupt:
+            _signal.signal(_signal.SIGINT, usual)
 
 
 def begin() -> None:

@@ -1,7 +1,7 @@
 """Runs the cases that one worker thread gets: a process of one thread, which forks for each case.
 
 A fork of a prepared process starts at once, and a case can neither change another one nor end the
-worker. Requests and answers are objects on a socket, whose number is the only argument.
+worker. Requests and answers are objects on a connection.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pysmpi.api import run
+from pysmpi.cluster.workers import begin_serving
 from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.runtime.reports.result import ProgramError, Result
@@ -215,10 +216,8 @@ def _number(text: str) -> int | float | str:
 
 
 def main() -> None:
-    """Serve the socket that the command line names."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    connection = Connection(int(sys.argv[1]))
+    """Serve the connection that the command line names."""
+    connection = begin_serving()
     # Children inherit everything that a first run loads, without a new search of the collector.
     run(_nothing, compute="none")
     gc.collect()

@@ -6,11 +6,20 @@ from typing import Any
 
 from pysmpi.cluster.workers import ServerEnded, ask
 
+SERVER = "pysmpi.sweeps.server"
 
-def run_remotely(request: dict[str, Any]) -> dict[str, Any]:
+Row = dict[str, Any]
+
+
+def run_remotely(request: dict[str, Any]) -> Row:
     """Run a case in the server of this thread; return its row."""
     try:
-        row: dict[str, Any] = ask("pysmpi.sweeps.server", request)
+        row: Row = ask(SERVER, request)
     except ServerEnded as error:
-        return {"exit_status": 70, "error": f"the process of the case ended: {error}"}
+        return lost_row(error)
     return row
+
+
+def lost_row(error: ServerEnded) -> Row:
+    """The row of a case whose server has ended."""
+    return {"exit_status": 70, "error": f"the process of the case ended: {error}"}

@@ -262,7 +262,7 @@ def test_a_journal_belongs_to_one_sweep_and_loses_only_what_a_kill_cut_off(tmp_p
     ("arguments", "message"),
     [
         ({"models": ["hybird"]}, "did you mean hybrid"),
-        ({"placements": ["rack"]}, "placements: expected core, socket, node, ppr:N:node or"),
+        ({"placements": ["rack"]}, "placements: expected core, socket, node, ppr:N:node, "),
         ({"ranks": [0]}, "pysmpi.sweep: ranks: expected at least 1 rank, got 0"),
         ({"ranks": [2, 2]}, r"pysmpi.sweep: ranks\[1\]: expected each value once"),
         ({"computed": "none"}, "pysmpi.sweep: expected an option among"),
@@ -276,10 +276,11 @@ def test_wrong_arguments_are_refused_before_anything_runs(arguments, message, mo
         pysmpi.sweep(behave, **arguments)
 
 
-def test_without_dask_a_sweep_says_what_to_install(monkeypatch):
+def test_a_scheduler_needs_dask_and_this_computer_does_not(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError, match=r"pip install 'pysmpi\[sweep\]'"):
-        pysmpi.sweep(behave, arguments=[["1"]])
+        pysmpi.sweep(behave, arguments=[["1"]], scheduler="tcp://127.0.0.1:9")
+    assert pysmpi.sweep(behave, arguments=[["0"]], compute="none").failed == []
 
 
 def test_the_page_has_a_study_and_a_program_that_work(tmp_path, capsys):

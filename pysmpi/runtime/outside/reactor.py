@@ -39,6 +39,7 @@ _ALWAYS = select.POLLHUP | select.POLLERR | select.POLLNVAL
 _INTERVAL = 1e-3  # (s) between two looks at a condition, while really waiting
 _SYSTEM_CALL = 1e-6  # (s), the least time of a look at the world outside
 _BRIEF = 1e-3  # (s) of compute between two polls of a thread that does nothing else
+_SLICE = 0.1  # (s) of a real wait of the hub, after which it looks whether a signal ends the run
 _LONG = 5.0  # (s) after which a real wait is reported
 _INFINITY = float("inf")
 
@@ -351,8 +352,10 @@ class Reactor:
                     limit = min(limit, wait.virtual + (now - wait.real))
             if date <= limit:
                 return False
+            if self.engine.stopped:
+                return True
             self._tell(now - since)
-            if self._look_at_all(min(date - limit, 1.0)):
+            if self._look_at_all(min(date - limit, _SLICE)):
                 return True
 
     def _idle(self) -> bool:
@@ -370,7 +373,7 @@ class Reactor:
         if inside and not (self.signals and has_children()):
             # A process may have written and ended since the first look.
             return self._look_at_all()
-        while not self._look_at_all(1.0, idle=True):
+        while not self.engine.stopped and not self._look_at_all(_SLICE, idle=True):
             self._tell(monotonic() - since)
         return True
 
