@@ -126,3 +126,176 @@ def test_while_the_command_line_is_imported(name: str) -> None:
     assert done.returncode == 130
     assert done.stderr.strip() == "pysmpi: error: interrupted"
     assert done.stdout == ""
+
+
+CALLBACKS = """
+import atexit, ctypes, functools, gc, logging, os, sys, threading, weakref
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+library = ctypes.CDLL(None)
+
+pressed = []
+
+def press(*ignored, **ignored_too):
+    if not pressed:
+        pressed.append(True)
+        library.kill(library.getpid(), {number})
+    for _ in range(1000):  # the handler is called somewhere here
+        pass
+    return 0
+
+class Thing:
+    pass
+
+class Finalized:
+    def __del__(self):
+        press()
+
+def weak_callback():
+    thing = Thing()
+    reference = weakref.ref(thing, press)
+    del thing
+
+def weak_finalizer():
+    weakref.finalize(Thing(), press)
+
+def finalizer():
+    Finalized()
+
+def collector():
+    gc.callbacks.append(press)
+    gc.collect()
+
+def after_fork():
+    os.register_at_fork(after_in_parent=press)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+
+def log_filter():
+    logging.getLogger().addFilter(press)
+    with logging._lock:
+        press()
+
+def c_callback():
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(press)
+    library.qsort((ctypes.c_int * 8)(*range(8)), 8, 4, compare)
+
+def comparison():
+    sorted(range(5), key=functools.cmp_to_key(press))
+
+def importing():
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            press()
+    sys.meta_path.insert(0, Finder())
+    try:
+        import no_such_module
+    except ImportError:
+        pass
+
+def unraisable():
+    sys.unraisablehook = press
+    class Wrong:
+        def __del__(self):
+            raise ValueError
+    Wrong()
+
+def swallowed():
+    try:
+        press()
+    except BaseException:
+        pass
+
+if world.rank == 1:
+    {name}()
+    while True:
+        pass
+world.Barrier()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("weak_callback", signal.SIGINT), ("weak_finalizer", signal.SIGTERM),
+        ("finalizer", signal.SIGHUP), ("collector", signal.SIGINT), ("after_fork", signal.SIGINT),
+        ("log_filter", signal.SIGTERM), ("c_callback", signal.SIGINT),
+        ("comparison", signal.SIGINT), ("importing", signal.SIGINT),
+        ("unraisable", signal.SIGINT), ("swallowed", signal.SIGINT),
+    ],
+)  # fmt: skip
+def test_no_signal_is_lost_in_a_callback(start, write, name, number):
+    """Exceptions in these callbacks are not passed on to the program."""
+    write("prog.py", CALLBACKS.format(name=name, number=int(number)))
+    process = start("run", "-n", "3", "--compute", "none", "prog.py")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, err
+    how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+    assert err.startswith(f"pysmpi: {how} at t=")
+    assert "rank 1  " in err and "Traceback" not in err and "Exception ignored" not in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_the_second_signal_ends_at_once(start, write, tmp_path: Path):
+    write("prog.py", """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+if world.rank == 1:
+    try:
+        print("begun", flush=True)
+        while True:
+            pass
+    finally:
+        import ctypes
+        ctypes.CDLL(None).write(1, b"ending\\n", 7)
+        while True:
+            pass
+world.Barrier()
+""")
+    process = start("run", "-n", "2", "--compute", "none", "--trace", "t.json", "prog.py")
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "ending\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err == "pysmpi: error: ended by SIGTERM\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["prog.py"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_run_in_a_program_of_the_user_is_interrupted_too(tmp_path: Path):
+    """Python's own handler would raise an exception in the callback, where it is lost."""
+    file = tmp_path / "user.py"
+    file.write_text("""
+import pysmpi
+
+def main():
+    import ctypes, weakref
+    from mpi4py import MPI
+
+    library = ctypes.CDLL(None)
+    class Thing: pass
+    def press(*ignored):
+        library.kill(library.getpid(), 2)
+        for _ in range(1000):
+            pass
+    thing = Thing()
+    reference = weakref.ref(thing, press)
+    del thing
+    while True:
+        pass
+
+try:
+    pysmpi.run(main, 2, compute="none")
+except KeyboardInterrupt:
+    print("interrupted")
+""")
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)

@@ -1,0 +1,1 @@
+"""Signals at random moments of commands: none is lost, no process is left."""

@@ -1,0 +1,198 @@
+"""A command, a signal at a moment of it, and what is to hold afterwards.
+
+Each command runs on its own; the moment is a part of the time that it usually takes. The signal
+goes to the process of the command, as `kill` sends it, or to all processes of its group, as a
+terminal does.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.processes_of import Mark
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGEST = 40.0  # seconds from the signal to the end of the command
+
+PROGRAM = """
+import gc, logging, os, subprocess, sys, weakref
+from mpi4py import MPI
+
+class Thing:
+    def __del__(self):
+        sum(range(50))
+
+world = MPI.COMM_WORLD
+child = subprocess.Popen(["sleep", "300"]) if world.rank == 0 else None
+for step in range(int(sys.argv[1])):
+    world.allreduce(step)
+    thing = Thing()
+    finalizer = weakref.finalize(thing, sum, range(50))
+    reference = weakref.ref(thing, lambda _: sum(range(50)))
+    del thing
+    logging.getLogger(f"step{step % 50}").debug("step %d", step)
+    if step % 50 == 0:
+        gc.collect()
+    if step % 200 == 199 and world.rank == 0:
+        subprocess.run(["true"])
+        if os.fork() == 0:
+            os._exit(0)
+        os.wait()
+"""
+
+ORDERS = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+if world.rank:
+    for i in range(4):
+        world.send(i, 0)
+else:
+    for i in range(4 * (world.size - 1)):
+        world.recv()
+"""
+
+STUDY = """
+program: program.py
+arguments: [["100"]]
+ranks: [2, 3]
+models: [hybrid, fluid]
+selectors: [ompi, mpich]
+options: {compute: none}
+"""
+
+TESTS = """
+import pytest, subprocess, sys
+sys.argv[1:] = ["150"]
+
+@pytest.mark.mpi(2)
+@pytest.mark.parametrize("number", range(20))
+def test_program(number):
+    import runpy
+    runpy.run_path("program.py")
+"""
+
+
+@dataclass(frozen=True)
+class SignalledCommand:
+    """A command, and the statuses that are right for each signal besides that of an early one."""
+
+    name: str
+    arguments: list[str]
+    statuses: dict[int, set[int]] = field(default_factory=dict)
+    says: str = ""  # in its messages after a signal in the middle
+
+
+_PYSMPI = [sys.executable, "-m", "pysmpi"]
+_OWN = {number: {128 + number} for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+# Pytest's: the status of an interrupted session; other signals end it as any process.
+_OF_PYTEST = {signal.SIGINT: {2}, signal.SIGTERM: {-15}, signal.SIGHUP: {-1}}
+
+COMMANDS = [
+    SignalledCommand("run", [*_PYSMPI, "run", "-n", "3", "--compute", "none", "--trace", "t.json",
+                             "program.py", "300"], _OWN),
+    SignalledCommand("explore", [*_PYSMPI, "explore", "-n", "4", "--runs", "60", "orders.py"], _OWN),
+    SignalledCommand("sweep", [*_PYSMPI, "sweep", "study.yaml", "--workers", "2"], _OWN),
+    SignalledCommand("replay", [*_PYSMPI, "replay", "recorded.jsonl"], _OWN),
+    SignalledCommand("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                                "test_ranks.py"], _OF_PYTEST),
+]  # fmt: skip
+
+
+def prepare(directory: Path) -> None:
+    """Write the files of the commands."""
+    (directory / "program.py").write_text(PROGRAM)
+    (directory / "orders.py").write_text(ORDERS)
+    (directory / "study.yaml").write_text(STUDY)
+    (directory / "test_ranks.py").write_text(TESTS)
+    (directory / "pytest.ini").write_text("[pytest]\n")
+    subprocess.run(
+        [*_PYSMPI, "run", "-q", "-n", "8", "--compute", "none", "--trace", "recorded.jsonl",
+         "program.py", "200"],
+        cwd=directory, check=True, capture_output=True, env=environment(),
+    )  # fmt: skip
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables of a command."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+
+
+@dataclass
+class SignalOutcome:
+    """What happened; `wrong` says what should not have, and is empty if all is right."""
+
+    command: str
+    number: int
+    moment: float
+    to_group: bool
+    status: int | None
+    seconds: float
+    left: list[str]
+    error: str
+    wrong: str
+
+    def __str__(self) -> str:
+        to = "group" if self.to_group else "process"
+        return (
+            f"{self.command}, {signal.Signals(self.number).name} to the {to} at {self.moment:.3f} "
+            f"s: status {self.status} after {self.seconds:.2f} s; {self.wrong or 'right'}"
+        )
+
+
+def signalled(
+    command: SignalledCommand, number: int, moment: float, to_group: bool, directory: Path,
+    begun: Callable[[Mark], bool] | None = None,
+) -> SignalOutcome:  # fmt: skip
+    """Run a command, send it a signal after `moment` seconds, and judge its end.
+
+    A signal before pysmpi has been loaded ends Python in Python's way; so do the last moments,
+    in which Python ends. Both are right if the process ends.
+    """
+    mark = Mark()
+    process = subprocess.Popen(
+        command.arguments, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment(**mark.variables), start_new_session=True, text=True,
+    )  # fmt: skip
+    try:
+        if begun is not None:
+            while not begun(mark) and process.poll() is None:
+                time.sleep(0.01)
+        time.sleep(moment)
+        ended = process.poll() is not None
+        sent = time.monotonic()
+        if not ended:
+            (os.killpg if to_group else os.kill)(process.pid, number)
+        try:
+            _, error = process.communicate(timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            error = ""
+        seconds = time.monotonic() - sent
+        left = mark.left(2.0) if process.returncode is not None else sorted(
+            mark.processes().values()
+        )
+    finally:
+        mark.clear()
+        process.kill()
+        process.wait()
+    status = process.returncode
+    wrong = ""
+    right = command.statuses[number]
+    early = {-number, 128 + number, 1} if seconds < LONGEST else set()
+    if seconds >= LONGEST:
+        wrong = "the signal was lost"
+    elif left:
+        wrong = f"left: {left}"
+    elif not ended and status not in right and not (status == 0 or status in early):
+        wrong = f"expected status {sorted(right)}: {error[-400:]}"
+    elif "Traceback" in error and "pysmpi/" in error and "KeyboardInterrupt" not in error:
+        wrong = f"a traceback: {error[-1000:]}"
+    return SignalOutcome(
+        command.name, number, moment, to_group, status, seconds, left, error, wrong
+    )
