@@ -38,9 +38,9 @@ for step in range(int(sys.argv[1])):
     reference = weakref.ref(thing, lambda _: sum(range(50)))
     del thing
     logging.getLogger(f"step{step % 50}").debug("step %d", step)
-    if step % 50 == 0:
+    if step % 25 == 0:
         gc.collect()
-    if step % 200 == 199 and world.rank == 0:
+    if step % 50 == 49 and world.rank == 0:
         subprocess.run(["true"])
         if os.fork() == 0:
             os._exit(0)
@@ -62,17 +62,16 @@ STUDY = """
 program: program.py
 arguments: [["100"]]
 ranks: [2, 3]
-models: [hybrid, fluid]
 selectors: [ompi, mpich]
 options: {compute: none}
 """
 
 TESTS = """
 import pytest, subprocess, sys
-sys.argv[1:] = ["150"]
+sys.argv[1:] = ["50"]
 
 @pytest.mark.mpi(2)
-@pytest.mark.parametrize("number", range(20))
+@pytest.mark.parametrize("number", range(5))
 def test_program(number):
     import runpy
     runpy.run_path("program.py")
@@ -96,8 +95,9 @@ _OF_PYTEST = {signal.SIGINT: {2}, signal.SIGTERM: {-15}, signal.SIGHUP: {-1}}
 
 COMMANDS = [
     SignalledCommand("run", [*_PYSMPI, "run", "-n", "3", "--compute", "none", "--trace", "t.json",
-                             "program.py", "300"], _OWN),
-    SignalledCommand("explore", [*_PYSMPI, "explore", "-n", "4", "--runs", "60", "orders.py"], _OWN),
+                             "program.py", "150"], _OWN),
+    SignalledCommand("explore", [*_PYSMPI, "explore", "-n", "3", "--runs", "25", "orders.py"],
+                     _OWN),
     SignalledCommand("sweep", [*_PYSMPI, "sweep", "study.yaml", "--workers", "2"], _OWN),
     SignalledCommand("replay", [*_PYSMPI, "replay", "recorded.jsonl"], _OWN),
     SignalledCommand("pytest", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
