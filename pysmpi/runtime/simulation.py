@@ -585,7 +585,8 @@ class Simulation:
         engine = self.engine
         try:
             with collection.announced(self.finalizers):
-                while True:
+                # A signal may come at any time: it is looked for after each `stopped = False`.
+                while not self.interrupted:
                     engine.run()
                     if self.interrupted:
                         break
