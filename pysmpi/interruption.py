@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -87,8 +86,9 @@ def ending_by(ask: Ask) -> Iterator[None]:
     """
     global _received
     before = {}
-    if threading.current_thread() is threading.main_thread():
-        before = {number: _signal(number, _arrived) for number in _unhandled()}
+    with suppress(ValueError):  # of another thread than the main one
+        for number in _unhandled():
+            before[number] = _signal(number, _arrived)
     _asks.append(ask)
     try:
         yield

@@ -7,6 +7,7 @@ worker.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
