@@ -157,6 +157,8 @@ class Segments:
 
     def __call__(self, text: str) -> Piecewise:
         text = text.strip() or self.empty
+        if not text:
+            raise UsageError("expected a number or segments (bytes:value;...), got an empty text")
         found = parse_segments(text, "", self.below)
         if not self.zero and any(values[0] == 0.0 for values in found.values):
             raise UsageError("a factor of 0 would keep messages from ever arriving")

@@ -75,7 +75,7 @@ class Foreign:
         if self.harmless is None or text.lower() in map(str.lower, self.harmless):
             return
         values = [one for one in self.harmless if one]
-        expected = f"expected {' or '.join(values)}, got" if values else "no effect of"
+        expected = f"expected {' or '.join(values)}, got" if values else "it is not available, got"
         raise UsageError(f"{self.name}: {expected} {text!r}; {self.instead}")
 
 
