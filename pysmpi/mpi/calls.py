@@ -55,6 +55,7 @@ __all__ = [
     "observe",
     "observe_no_more",
     "procedure_of",
+    "replace_functions",
 ]
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -262,6 +263,28 @@ def observe(wrap: Callable[[Procedure, object], object]) -> None:
     """
     for boundary, procedure in _by_boundary.items():
         _inside(boundary).cell_contents = wrap(procedure, procedure.function)
+
+
+def replace_functions(wrap: Callable[[Procedure, object], object]) -> Callable[[], None]:
+    """Put `wrap(procedure, function)` in place of what is inside every boundary now.
+
+    Returns a function that puts it back, where nothing else has come in its place.
+    """
+    replaced: list[tuple[CellType, object, object]] = []
+    for boundary, procedure in _by_boundary.items():
+        cell = _inside(boundary)
+        before = cell.cell_contents
+        after = wrap(procedure, before)
+        if after is not before:
+            cell.cell_contents = after
+            replaced.append((cell, before, after))
+
+    def restore() -> None:
+        for cell, before, after in replaced:
+            if cell.cell_contents is after:
+                cell.cell_contents = before
+
+    return restore
 
 
 def observe_no_more() -> None:

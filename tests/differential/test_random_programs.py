@@ -58,6 +58,10 @@ def datatypes(draw: st.DrawFn, depth: int = 2) -> object:
 
 SENDS = ("Send", "Ssend", "Bsend", "Isend", "Issend", "Send_init")
 RECEIVES = ("Recv", "Irecv", "Recv_init", "Probe", "Mprobe", "Improbe")
+ACCESSES = st.sampled_from(
+    ("put", "get", "accumulate", "get_accumulate", "no_op", "fetch", "swap", "request")
+)
+EPOCHS = st.sampled_from(("fence", "groups", "lock_all", "shared"))
 # Draws of each kind of step besides the numbers that all steps have.
 FIELDS = {
     "pair": {
@@ -91,6 +95,11 @@ FIELDS = {
         )),
     },
     "neighbours": {},
+    "one_sided": {"access": ACCESSES, "epoch": EPOCHS},
+    "shared_window": {},
+    "file": {"access": ACCESSES},
+    "partitioned": {"type": datatypes()},
+    "groups": {}, "bridge": {}, "attributes": {}, "from_group": {}, "large": {},
 }  # fmt: skip
 
 

@@ -398,10 +398,12 @@ def external(datatype, count, out, length):
 
 def perform(comm, step):
     """Do a step; return the data that this rank has received."""
+    from random_program_chapters import CHAPTERS
     from random_program_collectives import COLLECTIVES
 
     known = {"pair": pair, "shift": shift, "fan": fan, "objects": objects, "packing": packing}
-    return (known.get(step["do"]) or COLLECTIVES[step["do"]])(comm, step)
+    known |= COLLECTIVES | CHAPTERS
+    return known[step["do"]](comm, step)
 
 
 def run(program, world):

@@ -118,7 +118,7 @@ class Environment(NamedTuple):
     thread_level: int = THREAD_MULTIPLE
     init_thread: int | None = None  # that has initialized MPI; None for the main thread of the rank
     abort_status: int = 0
-    sessions: bool = False  # whether the rank has used sessions, which do not end with MPI
+    sessions: int = 0  # that the rank has, and that do not end with MPI
 
 
 ENVIRONMENT: StateSlot[Rank, Environment] = StateSlot(Rank, kept=True)

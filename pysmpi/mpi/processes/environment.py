@@ -19,6 +19,7 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, COMM_WORLD
 from pysmpi.mpi.datatypes import datatypes
 from pysmpi.mpi.groups.hardware import resources
+from pysmpi.mpi.processes import inactive
 from pysmpi.version import __version__
 
 __all__ = [
@@ -75,7 +76,8 @@ def start(
         level = options.thread_level if options.threads else THREAD_SINGLE
         thread = thread_of(current())
         return _initialize(Environment(options, thread_level=level, init_thread=thread))
-    errhandlers.begin(errhandlers.ARE_FATAL, True)
+    errhandlers.begin(errhandlers.RETURN, True)
+    inactive.enter(current())
     return put(Environment(options, initialized=False))
 
 
@@ -88,11 +90,13 @@ def finish() -> int:
     if environment.initialized and not environment.finalized:
         if not environment.abort_status and environment.options.finalize:
             _finalize()
+    inactive.leave(current())
     return environment.abort_status
 
 
 def _initialize(environment: Environment) -> Environment:
     environment = put(environment)
+    inactive.leave(current())
     # mpi4py sets this handler on every communicator, window, file and session that it returns.
     action = _ACTIONS[environment.options.errors]
     errhandlers.begin(action or errhandlers.ARE_FATAL, action is not None)
@@ -134,39 +138,11 @@ def Init_thread(required: int = THREAD_MULTIPLE) -> int:
     return level
 
 
-class Finalized:
-    """Refuses calls of a rank after `MPI.Finalize`.
-
-    Sleeping and reading the time are still allowed, and so are sessions, which are independent of
-    it.
-    """
-
-    __slots__ = ()
-
-    def begun(self, rank: Rank) -> None:
-        call = rank.call
-        if call is None or of_rank().sessions:
-            return
-        name = call.name
-        if not (name.startswith(("Free", "free")) or name in _LASTING):
-            fail(ERR_OTHER, f"{name} called after MPI was finalized")
-
-    def ended(self, rank: Rank) -> None:
-        """Nothing to do."""
-
-
-# Calls that do not need the world model, or check it themselves.
-_LASTING = frozenset(
-    "Init Init_thread Finalize Attach_buffer Detach_buffer Flush_buffer Iflush_buffer Open_port "
-    "Close_port Publish_name Unpublish_name Lookup_name".split()
-)
-
-
 @mpi.process("11.2.2")
 def Finalize() -> None:
     """Terminate the MPI execution environment."""
     _finalize()
-    current().watch(Finalized())
+    inactive.enter(current())
 
 
 def _finalize() -> None:

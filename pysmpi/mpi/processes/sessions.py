@@ -40,6 +40,12 @@ class SessionImpl:
         self.hints = hints
 
 
+def _count(change: int) -> None:
+    """Count the sessions of the rank: while it has one, it may use MPI."""
+    known = options.of_rank()
+    options.put(known._replace(sessions=known.sessions + change))
+
+
 class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Finalize"):
     """Session context."""
 
@@ -63,7 +69,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         if errhandler is not None and not isinstance(errhandler, Errhandler):
             raise wrong_type("errhandler", Errhandler, errhandler)
         session = cls._of(SessionImpl(hints))
-        options.put(options.of_rank()._replace(sessions=True))
+        _count(1)
         if errhandler is not None:
             session.Set_errhandler(errhandler)
         return session
@@ -75,6 +81,7 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
         buffered.detach(impl)
         errhandlers.forget(self)
         self._retire()
+        _count(-1)
 
     @mpi.local("11.3.3")
     def Get_num_psets(self, info: Info = INFO_NULL) -> int:

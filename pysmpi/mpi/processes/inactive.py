@@ -1,0 +1,84 @@
+"""Ranks for which MPI is not initialized yet, or finalized: most calls are refused.
+
+The calls that MPI 4.1 (section 11.4.1) allows at any time are those that MPICH lets pass. While
+there is such a rank, the functions in the boundaries of all other calls look for it; otherwise
+calls cost nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pysmpi.mpi.base.constants import ERR_OTHER
+from pysmpi.mpi.base.exceptions import Exception
+from pysmpi.mpi.base.info import Info
+from pysmpi.mpi.base.options import of_rank
+from pysmpi.mpi.base.procedures import Procedure
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.buffers.memory import buffer
+from pysmpi.mpi.buffers.pickling import Pickle
+from pysmpi.mpi.calls import replace_functions
+
+# Allowed of all classes, or as functions.
+_NAMES = frozenset(
+    "Init Init_thread Finalize Is_initialized Is_finalized Get_version Get_library_version "
+    "Get_abi_version Get_abi_info get_vendor Get_error_class Get_error_string Get_error_code "
+    "free fromhandle toint fromint py2f f2py tocode fromcode "
+    "Get_source Set_source Get_tag Set_tag Get_error Set_error Set_cancelled".split()
+)
+_METHODS = frozenset(("Session.Init", "Session.Create_errhandler", "Status.tomemory"))
+_CLASSES = (Info, buffer, Pickle)
+
+_inactive: set[Rank] = set()
+_restore: list[Callable[[], None]] = []
+
+
+def enter(rank: Rank) -> None:
+    """MPI is not initialized in a rank, or is finalized from now on."""
+    _inactive.add(rank)
+    if len(_inactive) == 1 and not _restore:
+        _restore.append(replace_functions(_guarded))
+
+
+def leave(rank: Rank) -> None:
+    """MPI is initialized in a rank, or the rank has ended."""
+    _inactive.discard(rank)
+    if not _inactive and _restore:
+        _restore.pop()()
+
+
+def _allowed(procedure: Procedure) -> bool:
+    owners = procedure.owners
+    if any(issubclass(owner, _CLASSES) for owner in owners):
+        return True
+    if any(f"{owner.__name__}.{procedure.name}" in _METHODS for owner in owners):
+        return True
+    return procedure.name in _NAMES
+
+
+def _guarded(procedure: Procedure, function: Any) -> Any:
+    """The function inside the boundary of a call, or one that refuses inactive ranks."""
+    if _allowed(procedure):
+        return function
+
+    def call(*args: object, **kwargs: object) -> object:
+        rank = current()
+        if rank in _inactive:
+            _refuse(rank, procedure)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _refuse(rank: Rank, procedure: Procedure) -> None:
+    """Refuse a call of the program; those that it makes inside are a part of it."""
+    made = rank.call
+    environment = of_rank()
+    if made is None or made.procedure is not procedure or environment.sessions:
+        return
+    when = "after MPI was finalized" if environment.finalized else "before MPI was initialized"
+    # No error handler is called: MPICH ends the process.
+    error = Exception(ERR_OTHER)
+    error.detail = f"{procedure.name} called {when}"
+    raise error
