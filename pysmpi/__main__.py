@@ -32,8 +32,8 @@ def _fix_hashes() -> None:
     seed = _hash_seed(sys.argv[1:])
     if seed is None or "PYTHONHASHSEED" in os.environ or not sys.flags.hash_randomization:
         return
-    if os.name != "posix" or not sys.executable:
-        return
+    if os.name != "posix" or not sys.executable or "debugpy" in sys.modules or sys.gettrace():
+        return  # a debugger or a measurement of coverage would not follow
     variables = {**os.environ, "PYTHONHASHSEED": seed, "PYSMPI_SEEDED": "1"}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], variables)
 

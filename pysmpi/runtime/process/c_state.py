@@ -8,6 +8,7 @@ cffi, or in an extension module that refers to the function.
 from __future__ import annotations
 
 import ctypes
+import locale
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -256,8 +257,6 @@ class CState:
 
 
 def _accesses(kind: str) -> tuple[Callable[[], Any], Callable[[Any], object]]:
-    import locale
-
     low: Any = sys.modules["_locale"]
     set_locale = getattr(low.setlocale, "real", low.setlocale)
     found: dict[str, Callable[[], tuple[Callable[[], Any], Callable[[Any], object]]]] = {
