@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,7 +76,7 @@ def command(
             file = stack.enter_context(OutputFile("--trace", trace, direct=direct))
             format = chosen.open(file.path, is_packed(trace))
             writer = format
-            stack.callback(writer.close)
+            stack.callback(_close, writer)
         if view is not None or explain:
             kept = Recording(operations=False)
             format = kept if format is None else Both(format, kept)
@@ -112,6 +112,12 @@ def command(
         if explain and analysis is not None:
             click.echo("\n".join(f"pysmpi: {line}" for line in analysis.lines()), err=True)
     return 0
+
+
+def _close(writer: Any) -> None:
+    """Close a trace whose last part may not be written after an error, which is reported."""
+    with suppress(OSError):
+        writer.close()
 
 
 def _value(option: str, word: str, parse: Any) -> float:

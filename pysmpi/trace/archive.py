@@ -82,12 +82,15 @@ class ArchiveFormat:
         self._remove()
         import _otf2  # type: ignore[import-untyped]
 
+        archive = None
         try:
             with self.otf2.writer.open(
                 str(self.anchor.parent), archive_name=self.anchor.stem, timer_resolution=TICKS
             ) as archive:
                 _Archive(self, archive).write(ends)
         except _otf2.ErrorCodes.Error:
+            if archive is not None:
+                archive.close = lambda: None  # its finalizer would fail again
             # The library has no error of its own for a full disk.
             raise OSError(
                 errno.EIO, "the library OTF2 could not write all files; is the disk full?"
