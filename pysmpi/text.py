@@ -103,6 +103,17 @@ def real(word: str) -> float | None:
     return found if -float("inf") < found < float("inf") else None
 
 
+# Characters that move a cursor, colour text or change its direction, and halves of characters.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """A text with control characters, other than tabs and ends of lines, as escapes: `\\x1b`."""
+    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 _LONG_NUMBER = re.compile(r"\d{60,}")
 _LONG_WORD = re.compile(r"\S{5000,}")
 

@@ -9,6 +9,7 @@ import sys
 import click
 
 from pysmpi import text
+from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 
 
@@ -65,12 +66,12 @@ def command(
     if changed and target is None:
         seconds = graph.makespan(scales)
         change = f" ({seconds / graph.seconds - 1.0:+.2%})" if graph.seconds else ""
-        click.echo(
+        echo(
             f"recorded {text.seconds(graph.seconds)}, predicted {text.seconds(seconds)}{change}"
         )
         return 0
     if target is None:
-        click.echo("\n".join(found.lines()))
+        echo("\n".join(found.lines()))
         return 0
     data = found.report()
     if changed:

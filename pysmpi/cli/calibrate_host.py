@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from pysmpi.cli.echo import echo
+
 
 @click.command("host")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: flop/s.")
@@ -23,12 +25,12 @@ def command(as_json: bool) -> None:
     reason = failed[0]
     if as_json:
         kept = None if reason else str(cache_file())
-        click.echo(json.dumps({**asdict(found), "kept_in": kept}, indent=2))
+        echo(json.dumps({**asdict(found), "kept_in": kept}, indent=2))
         return
-    click.echo(
+    echo(
         f"{found.speed / 1e9:.4g} Gflop/s a core (median of {found.blocks} blocks "
         f"{found.usual / 1e9:.4g}, slowest {found.slowest / 1e9:.4g})"
     )
     place = f"cannot be kept in {cache_file()}: {reason}" if reason else f"kept in {cache_file()}"
-    click.echo(f"{place}; as --host-speed or a platform's speed: "
+    echo(f"{place}; as --host-speed or a platform's speed: "
                f"{found.speed / 1e9:.4g}Gf")  # fmt: skip

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.output import writing_to
 
@@ -69,13 +70,13 @@ def command(
     if output is not None:
         with writing_to("--output", output):
             Path(output).write_text(text, encoding="utf-8")
-        click.echo(f"wrote {output}", err=True)
+        echo(f"wrote {output}", err=True)
     elif not check:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     if plot is not None:
         with writing_to("--plot", plot):
             curves.draw(measured, Path(plot))
-        click.echo(f"wrote {plot}", err=True)
+        echo(f"wrote {plot}", err=True)
     if comparison is not None:
         _report(comparison, as_json)
 
@@ -110,7 +111,7 @@ def _calibrate(
                 with _busy("ping-pong of the real MPI, to fit its library"):
                     found = explain(path, cpus, steady)
                 text = fragment(measured, name, speed, found.config)
-                click.echo(
+                echo(
                     f"library: {found.config['memory/model']}, "
                     f"fitted with {found.mean_error:.1%} mean, {found.worst_error:.1%} worst error",
                     err=True,
@@ -123,7 +124,7 @@ def _calibrate(
         except PysmpiError as error:
             if isinstance(error, UsageError) or attempt == ATTEMPTS - 1:
                 raise
-            click.echo(f"{error}; measuring again", err=True)
+            echo(f"{error}; measuring again", err=True)
     raise PysmpiError("calibrate memory: the cores move too often; the measurement failed")
 
 
@@ -144,7 +145,7 @@ def _measure(topology: Topology, largest: int) -> Measured:
 
         measured = measure(topology, sizes, tick)
     if measured.uncontrolled:
-        click.echo(
+        echo(
             f"non-temporal stores and flushes are not measured: {measured.uncontrolled}", err=True
         )
     return measured
@@ -170,20 +171,20 @@ def _report(comparison: Comparison, as_json: bool) -> None:
             for case in comparison.real
         ]  # fmt: skip
         mean, worst = comparison.summary()
-        click.echo(json.dumps({"mean_error": mean, "worst_error": worst, "cases": cases}, indent=1))
+        echo(json.dumps({"mean_error": mean, "worst_error": worst, "cases": cases}, indent=1))
         return
     columns = [(operation, pattern) for operation in OPERATIONS for pattern in PATTERNS]
-    click.echo("seconds of the real MPI, in microseconds, and the error of the prediction")
-    click.echo("".join(["bytes".rjust(8), *(o.rjust(17) for o, _ in columns)]))
-    click.echo("".join(["".rjust(8), *(p.rjust(17) for _, p in columns)]))
+    echo("seconds of the real MPI, in microseconds, and the error of the prediction")
+    echo("".join(["bytes".rjust(8), *(o.rjust(17) for o, _ in columns)]))
+    echo("".join(["".rjust(8), *(p.rjust(17) for _, p in columns)]))
     for nbytes in sorted({case[2] for case in comparison.real}):
         cells = []
         for operation, pattern in columns:
             case = pattern, operation, nbytes
             cells.append(f"{comparison.real[case] * 1e6:9.2f} {comparison.error(case):+7.0%}")
-        click.echo("".join([str(nbytes).rjust(8), *cells]))
+        echo("".join([str(nbytes).rjust(8), *cells]))
     for label, part in (("mean", 0), ("worst", 1)):
         errors = [comparison.summary(pattern, operation)[part] for operation, pattern in columns]
-        click.echo("".join([label.rjust(8), *(f"{error:17.0%}" for error in errors)]))
+        echo("".join([label.rjust(8), *(f"{error:17.0%}" for error in errors)]))
     mean, worst = comparison.summary()
-    click.echo(f"error of {len(comparison.real)} predictions: {mean:.1%} mean, {worst:.0%} worst")
+    echo(f"error of {len(comparison.real)} predictions: {mean:.1%} mean, {worst:.0%} worst")

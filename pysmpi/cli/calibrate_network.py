@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.errors import UsageError
 from pysmpi.output import writing_to
@@ -172,14 +173,14 @@ def _report(
     )
     write()
     if found.cut_short:
-        click.echo(
+        echo(
             "pysmpi: the time limit ended the measurements before all repeats; --time-limit "
             "SECONDS sets it",
             err=True,
         )
     noise = spread(found.samples)
     if noise > NOISY:
-        click.echo(
+        echo(
             f"pysmpi: repeats of one measurement differ by some {noise:.0%}: other "
             "programs run on the computers, or both ranks share a core; measure again",
             err=True,
@@ -212,14 +213,14 @@ def _print(target: Path, result: Fit, held: int, as_json: bool) -> None:
             "errors": {k: {"mean": m, "worst": w} for k, (m, w) in result.errors.items()},
             "options": result.options(),
         }
-        click.echo(json.dumps(facts, indent=1))
+        echo(json.dumps(facts, indent=1))
         return
-    click.echo(
+    echo(
         f"{result.bandwidth / 1e9:.4g} GB/s, {result.latency * 1e6:.4g} us; pieces from "
         f"{', '.join(str(piece.first) for piece in result.pieces)} bytes; sends wait from "
         f"{result.detached} bytes on"
         + (f"; limiter {result.limiter / 1e9:.4g} GB/s" if result.limiter is not None else "")
     )
     for name, (mean, worst) in result.errors.items():
-        click.echo(f"{name}: {held} sizes held out, error {mean:.1%} mean, {worst:.0%} worst")
-    click.echo(f"wrote {target} and {target.with_suffix('.csv').name}", err=True)
+        echo(f"{name}: {held} sizes held out, error {mean:.1%} mean, {worst:.0%} worst")
+    echo(f"wrote {target} and {target.with_suffix('.csv').name}", err=True)

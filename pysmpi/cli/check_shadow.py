@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 from pysmpi.text import real
 
@@ -69,9 +68,9 @@ def check(
     if not quiet:
         from pysmpi.cli.summary import summary
 
-        click.echo(summary(shadow), err=True)
+        echo(summary(shadow), err=True)
     for line in comparison.lines():
-        click.echo(f"pysmpi: {line}", err=True)
+        echo(f"pysmpi: {line}", err=True)
     return 0 if comparison.passed else 1
 
 
@@ -81,7 +80,7 @@ def _run(
     from pysmpi.runtime.job import Job
     from pysmpi.trace.comparison import sequences
 
-    click.echo(f"pysmpi: check: running {how}", err=True)
+    echo(f"pysmpi: check: running {how}", err=True)
     job = Job(program, options)
     if dry:
         job.shadowing.run_dry()
@@ -89,5 +88,5 @@ def _run(
         result = job.run()
     sys.stdout.flush()
     if result.error:
-        click.echo(result.error.rstrip("\n"), err=True)
+        echo(result.error.rstrip("\n"), err=True)
     return result, kept

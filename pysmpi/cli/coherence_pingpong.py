@@ -6,6 +6,7 @@ import json
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
 from pysmpi.text import whole
@@ -61,12 +62,12 @@ def command(machine: str, cores: int, lines: str, as_json: bool) -> None:
     }
     if as_json:
         found = {"machine": machine, "one_line_ns": one, "lines_ns": many}
-        click.echo(json.dumps(found, indent=1))
+        echo(json.dumps(found, indent=1))
         return
-    click.echo(f"{machine}: nanoseconds from one core to another")
-    click.echo("one line, send buffer  " + "".join(f"receive {s}".rjust(19) for s in STATES[:-1]))
+    echo(f"{machine}: nanoseconds from one core to another")
+    echo("one line, send buffer  " + "".join(f"receive {s}".rjust(19) for s in STATES[:-1]))
     for send, row in one.items():
-        click.echo(send.rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in row.values()))
-    click.echo("lines, both buffers    " + "exclusive".rjust(19) + "invalid".rjust(19))
+        echo(send.rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in row.values()))
+    echo("lines, both buffers    " + "exclusive".rjust(19) + "invalid".rjust(19))
     for n, pair in many.items():
-        click.echo(str(n).rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in pair.values()))
+        echo(str(n).rjust(21) + "  " + "".join(f"{ns:19.1f}" for ns in pair.values()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi.cli.columns import print_notes, print_rows
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 
 if TYPE_CHECKING:
@@ -27,13 +28,13 @@ def protocols(name: str | None, as_json: bool) -> None:
     if name is None:
         known = [protocol(each) for each in names()]
         if as_json:
-            click.echo(json.dumps({each.name: each.description for each in known}, indent=2))
+            echo(json.dumps({each.name: each.description for each in known}, indent=2))
             return
         print_rows([(each.name, each.description) for each in known])
         return
     found = protocol(name)
     if as_json:
-        click.echo(json.dumps(_table_json(found), indent=2))
+        echo(json.dumps(_table_json(found), indent=2))
     else:
         _show_table(found)
 
@@ -68,7 +69,7 @@ def check(names: tuple[str, ...], caches: int, as_json: bool) -> int:
             }
             for found, result in results
         }
-        click.echo(json.dumps(table, indent=2))
+        echo(json.dumps(table, indent=2))
     else:
         print_rows(
             [
@@ -90,7 +91,7 @@ def _show_table(found: Protocol) -> None:
     from pysmpi.memory.coherence.safety import met
 
     used = met(found)
-    click.echo(f"{found.name}: {found.description}\n")
+    echo(f"{found.name}: {found.description}\n")
     rows: dict[tuple[str, ...], list[str]] = {}
     order = list(found.states)
     for key, rule in found.rules.items():
@@ -119,8 +120,8 @@ def _show_table(found: Protocol) -> None:
         shown.append((operation, own, " ".join(others_had), *rest))
     print_rows(shown)
     if found.directory:
-        click.echo("\ndirectory: " + ", ".join(f"{k} {v}" for k, v in found.directory.items()))
-    click.echo()
+        echo("\ndirectory: " + ", ".join(f"{k} {v}" for k, v in found.directory.items()))
+    echo()
     print_notes(found.sources, found.assumptions)
 
 

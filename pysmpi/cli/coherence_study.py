@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from pysmpi.cli.columns import print_notes, print_rows
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
 from pysmpi.output import OutputFile
@@ -32,12 +33,12 @@ def latencies_command(name: str | None) -> None:
         print_rows([(each, latencies(each).description) for each in shipped()])
         return
     found = latencies(name)
-    click.echo(f"{found.name}: {found.description}\n")
+    echo(f"{found.name}: {found.description}\n")
     rows: list[Sequence[str]] = [("distance", *KINDS)]
     for i, (label, row) in enumerate(zip(found.names, found.distances)):
         rows.append((f"{i} {label}", *(seconds(row[kind]) for kind in KINDS)))
     print_rows(rows)
-    click.echo(f"\na hit takes {seconds(found.hit)}")
+    echo(f"\na hit takes {seconds(found.hit)}")
     print_notes(found.sources, found.assumptions)
 
 
@@ -206,7 +207,7 @@ def study_command(
                     )
                 )  # fmt: skip
     if as_json:
-        click.echo(json.dumps([each.as_json() for each in studies], indent=2))
+        echo(json.dumps([each.as_json() for each in studies], indent=2))
     elif len(studies) == 1:
         _show_study(studies[0])
     else:
@@ -262,28 +263,28 @@ def _mapping(positions: Iterable[Position]) -> str:
 
 
 def _show_study(found: Study) -> None:
-    click.echo(
+    echo(
         f"{found.program} on {found.protocol}, latencies {found.latencies}, "
         f"{found.transfers} transfers, processes at {_mapping(found.positions)}\n"
     )
     _show_sizes(found)
-    click.echo()
+    echo()
     print_rows(
         [(each.name, "holds" if each.holds else "FAILS", each.detail) for each in found.checks]
     )
     shown = found.solved or found.simulated
     if shown is None:
         return
-    click.echo()
+    echo()
     for label, figures in (("chain", found.solved), ("simulation", found.simulated)):
         if figures is not None:
             carried = f", {size(found.bandwidth(figures))}/s" if found.bytes else ""
-            click.echo(
+            echo(
                 f"{label}: {_latency(figures)} a {found.unit}{carried}, {figures.total:.2f} misses"
             )
-    click.echo()
+    echo()
     _show_misses(found, shown)
-    click.echo()
+    echo()
     print_rows(
         [("transfer/distance", f"a {found.unit}")]
         + [(name, f"{value:.2f}") for name, value in shown.transfers.items()]
@@ -357,5 +358,5 @@ def _compare(studies: Sequence[Study]) -> None:
             row.append(f"{value:.2f} ({100 * value / total:.0f} %)")
         rows.append(tuple(row))
     first = studies[0]
-    click.echo(f"{first.program}, latencies {first.latencies}, {first.transfers} transfers")
+    echo(f"{first.program}, latencies {first.latencies}, {first.transfers} transfers")
     print_rows(rows)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS
 from pysmpi.errors import UsageError
 
@@ -47,11 +48,11 @@ def command(
     size = int(parse_size(nbytes))
     rows = table(costs, count, size)
     if as_json:
-        click.echo(json.dumps({"machine": machine, "threads": count, "costs_ns": known(costs),
+        echo(json.dumps({"machine": machine, "threads": count, "costs_ns": known(costs),
                                "collectives": rows}, indent=1))  # fmt: skip
         return
     shown = "  ".join(f"{name} {value:.1f}" for name, value in known(costs).items())
-    click.echo(f"{machine}, {count} threads; nanoseconds: {shown}")
+    echo(f"{machine}, {count} threads; nanoseconds: {shown}")
     show(rows)
 
 
@@ -118,4 +119,4 @@ def show(rows: list[dict[str, Any]]) -> None:
             text.rjust(width) if i in (2, 3) else text.ljust(width)
             for i, (text, width) in enumerate(zip(line, widths, strict=True))
         ]
-        click.echo("  ".join(texts).rstrip())
+        echo("  ".join(texts).rstrip())

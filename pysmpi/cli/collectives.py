@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.columns import print_glossary
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
 from pysmpi.text import whole
@@ -97,14 +98,14 @@ def _list(operations: list[str], as_json: bool) -> None:
             op: {name: found.line for name, found in registry.algorithms_of(op).items()}
             for op in operations
         }
-        click.echo(json.dumps(table, indent=2))
+        echo(json.dumps(table, indent=2))
         return
-    click.echo("P ranks; m bytes of a vector or block; (+) and (+ 2): more steps if P is not 2^k")
+    echo("P ranks; m bytes of a vector or block; (+) and (+ 2): more steps if P is not 2^k")
     for op in operations:
-        click.echo(f"{op}: {registry.COLLECTIVES.find(op).line}")
+        echo(f"{op}: {registry.COLLECTIVES.find(op).line}")
         algorithms = registry.algorithms_of(op)
         print_glossary([(name, algorithms[name].line) for name in sorted(algorithms)], "  ")
-    click.echo("\nselectors (--selector NAME, or instead of an algorithm)")
+    echo("\nselectors (--selector NAME, or instead of an algorithm)")
     lines = {selector.name: selector.line for selector in registry.SELECTORS}
     print_glossary(sorted(lines.items()), "  ")
 
@@ -125,16 +126,16 @@ def _compare(
                 selection = Selection(name)
                 table[op][name] = selection.choose(example(op, nprocs, size, per_node, selection))
     if as_json:
-        click.echo(json.dumps(table, indent=2))
+        echo(json.dumps(table, indent=2))
         return
     for op, chosen in table.items():
-        click.echo(op)
+        echo(op)
         users: dict[str, list[str]] = {}
         for name, algorithm in chosen.items():
             users.setdefault(algorithm, []).append(name)
         width = max(map(len, users))
         for algorithm, found in users.items():
-            click.echo(f"  {algorithm.ljust(width)}  {', '.join(found)}")
+            echo(f"  {algorithm.ljust(width)}  {', '.join(found)}")
 
 
 def _choices(
@@ -157,14 +158,14 @@ def _choices(
             op: [{"from_bytes": size, "algorithm": name} for size, name in chosen]
             for op, chosen in table.items()
         }
-        click.echo(json.dumps(data, indent=2))
+        echo(json.dumps(data, indent=2))
         return
     width = max(map(len, table), default=0)
     for op, chosen in table.items():
         parts = [
             f"{name} from {size} bytes" if i else name for i, (size, name) in enumerate(chosen)
         ]
-        click.echo(f"{op.ljust(width)}  {', '.join(parts)}")
+        echo(f"{op.ljust(width)}  {', '.join(parts)}")
 
 
 def _size(text: str) -> int:
@@ -293,7 +294,7 @@ def _tune(
     if not as_json:
         names = "  ".join(name.rjust(8) for name in LIBRARIES)
         head = f"{'operation':20s} {'bytes':>9s}  {'fastest':28s} {'seconds':>11s}  {'sent':>9s}"
-        click.echo(f"{head}  {names}")
+        echo(f"{head}  {names}")
     for op in operations:
         for size in [0] if op == "barrier" or op in PRIVATE_COUNTS else sizes:
             _show(f"pysmpi: trying {op}" + (f" of {size} bytes" if size else ""))
@@ -316,9 +317,9 @@ def _tune(
                 ratios = "  ".join(_ratio(theirs[name][1], seconds) for name in LIBRARIES)
                 shown = "any" if op in PRIVATE_COUNTS else "" if op == "barrier" else str(size)
                 row = f"{op:20s} {shown:>9s}  {winner:28s} {seconds:11.4g}  {volume.sent:9d}"
-                click.echo(f"{row}  {ratios}")
+                echo(f"{row}  {ratios}")
     if as_json:
-        click.echo(json.dumps(rows, indent=1))
+        echo(json.dumps(rows, indent=1))
     return winners
 
 
@@ -360,7 +361,7 @@ def draw_command(
     if output is None:
         import shutil
 
-        click.echo(drawing.as_text(picture, shutil.get_terminal_size((100, 24)).columns))
+        echo(drawing.as_text(picture, shutil.get_terminal_size((100, 24)).columns))
         return
     _write_picture(picture, output)
 

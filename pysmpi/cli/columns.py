@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-import click
+from pysmpi.cli.echo import echo
 
 
 def width() -> int:
@@ -20,7 +20,7 @@ def print_glossary(entries: Iterable[tuple[str, str]], indent: str = "") -> None
     widest = max((len(name) for name, _ in entries), default=0)
     for name, meaning in entries:
         start = f"{indent}{name.ljust(widest)}  "
-        click.echo(fill(meaning, width(), initial_indent=start, subsequent_indent=" " * len(start),
+        echo(fill(meaning, width(), initial_indent=start, subsequent_indent=" " * len(start),
                         break_long_words=False, break_on_hyphens=False))  # fmt: skip
 
 
@@ -28,11 +28,11 @@ def print_rows(rows: Sequence[Sequence[str]]) -> None:
     """Print columns with the smallest sufficient widths."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+        echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
 
 def print_notes(sources: Iterable[str], assumptions: Iterable[str]) -> None:
     """Print the sources of figures, and the assumptions."""
     for title, lines in (("source", sources), ("assumed", assumptions)):
         for line in lines:
-            click.echo(f"{title}: {line}")
+            echo(f"{title}: {line}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from pysmpi.cli.columns import print_glossary
+from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 from pysmpi.installed import environment
 from pysmpi.records import record
@@ -109,7 +110,7 @@ def command(name: str | None, save: bool) -> int:
     """Show a small program and its result; without NAME, list the demos."""
     if name is None:
         print_glossary((name, demo.title) for name, demo in DEMOS.items())
-        click.echo("\npysmpi demo deadlock shows the first one.")
+        echo("\npysmpi demo deadlock shows the first one.")
         return 0
     if name not in DEMOS:
         hint = did_you_mean(name, DEMOS)
@@ -127,7 +128,7 @@ def _save(demo: Demo) -> None:
                 copy.write((PROGRAMS / file).read_text(encoding="utf-8"))
         except FileExistsError:
             raise UsageError(f"{file} is there already, and stays as it is") from None
-        click.echo(f"wrote {file}")
+        echo(f"wrote {file}")
 
 
 def _show(name: str, demo: Demo) -> int:
@@ -137,21 +138,21 @@ def _show(name: str, demo: Demo) -> int:
             shutil.copyfile(PROGRAMS / file, Path(folder, file))
             click.secho(f"{file}:", bold=True)
             for number, line in enumerate((PROGRAMS / file).read_text("utf-8").splitlines(), 1):
-                click.echo(f"{number:4}  {line}".rstrip())
-            click.echo()
+                echo(f"{number:4}  {line}".rstrip())
+            echo()
         for step in demo.steps:
-            click.echo(step.say)
+            echo(step.say)
             click.secho("$ pysmpi " + " ".join(step.command), bold=True)
             sys.stdout.flush()
             done = subprocess.run(
                 [sys.executable, "-m", "pysmpi", *step.command], cwd=folder,
                 env=environment(), stderr=subprocess.STDOUT,
             )  # fmt: skip
-            click.echo()
+            echo()
             if done.returncode not in step.statuses:
                 return done.returncode
-    click.echo("To try next:")
-    click.echo(f"  pysmpi demo {name} --save    # writes {' and '.join(demo.files)} here")
+    echo("To try next:")
+    echo(f"  pysmpi demo {name} --save    # writes {' and '.join(demo.files)} here")
     for line in demo.further:
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     return 0

@@ -16,6 +16,7 @@ from typing import Literal
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.installed import compiled_elsewhere, environment
 from pysmpi.kernel import engine
 from pysmpi.records import record
@@ -47,12 +48,12 @@ def command(as_json: bool) -> int:
     """
     conditions = [condition for check in CHECKS for condition in check()]
     if as_json:
-        click.echo(json.dumps([asdict(condition) for condition in conditions], indent=2))
+        echo(json.dumps([asdict(condition) for condition in conditions], indent=2))
     else:
         for condition in conditions:
-            click.echo(f"{condition.state:5}  {condition.subject}: {condition.text}")
+            echo(f"{condition.state:5}  {condition.subject}: {condition.text}")
             if condition.remedy:
-                click.echo(f"       {condition.remedy}")
+                echo(f"       {condition.remedy}")
     return 1 if any(condition.state == "wrong" for condition in conditions) else 0
 
 

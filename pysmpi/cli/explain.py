@@ -7,6 +7,7 @@ import sys
 import click
 
 from pysmpi import diagnostics
+from pysmpi.cli.echo import echo
 
 
 @click.command("explain")
@@ -18,7 +19,7 @@ def command(code: str | None) -> None:
     CHECKERS.names()  # loads the checkers, which register their diagnostics
     if code is None:
         for kind in diagnostics.DIAGNOSTICS.values():
-            click.echo(f"{kind.code}  {kind.title}")
+            echo(f"{kind.code}  {kind.title}")
         return
     page = diagnostics.explanation(diagnostics.find(code))
     if sys.stdout.isatty():
@@ -27,4 +28,4 @@ def command(code: str | None) -> None:
 
         Console().print(Markdown(page))
     else:
-        click.echo(page, nl=False)
+        echo(page, nl=False)

@@ -17,6 +17,7 @@ import click
 
 from pysmpi import interruption, text
 from pysmpi.cli.arguments import pairs
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
@@ -231,16 +232,16 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
         _show_failure(failure)
     if len(found.results) > 1:
         kind = OrderDependence
-        click.echo(
+        echo(
             f"{kind.code} {kind.title}: {len(found.results)} different results",
             err=True,
         )
         for (schedule, count), output in list(zip(found.results, found.outputs))[:_SHOWN]:
             first = output.strip().splitlines()
             shown = f": {first[0][:60]}" if first else ""
-            click.echo(f"  {count:,} executions, --replay-schedule {schedule}{shown}", err=True)
+            echo(f"  {count:,} executions, --replay-schedule {schedule}{shown}", err=True)
     if found.divergence is not None:
-        click.echo(f"pysmpi: the program is not deterministic: {found.divergence}", err=True)
+        echo(f"pysmpi: the program is not deterministic: {found.divergence}", err=True)
     if quiet:
         return
     lines = [
@@ -260,23 +261,23 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
     if found.note is not None:
         lines.append(found.note)
     for one in lines:
-        click.echo(f"pysmpi: {one}", err=True)
+        echo(f"pysmpi: {one}", err=True)
 
 
 def _show_failure(failure: FailingOrder) -> None:
-    click.echo(failure.error.rstrip("\n"), err=True)
+    echo(failure.error.rstrip("\n"), err=True)
     when = "known failure" if failure.known else f"execution {failure.found_after:,}"
     differ = text.count(failure.deviations, "decision")
     differ += " differs" if failure.deviations == 1 else " differ"
-    click.echo(f"  found by {when}; {differ} from the default order", err=True)
+    echo(f"  found by {when}; {differ} from the default order", err=True)
     number = failure.inevitable
     if number == 0:
         sends = ", if no standard send is buffered" if failure.schedule.startswith("s") else ""
-        click.echo(f"  every tried order fails{sends}", err=True)
+        echo(f"  every tried order fails{sends}", err=True)
     elif number is not None and number <= len(failure.sites):
-        click.echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
-        click.echo(f"    {failure.sites[number - 1]}", err=True)
-    click.echo(f"  repeat: {failure.command}", err=True)
+        echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
+        echo(f"    {failure.sites[number - 1]}", err=True)
+    echo(f"  repeat: {failure.command}", err=True)
 
 
 def _write(path: str, found: SearchResult) -> None:

@@ -7,6 +7,7 @@ import json
 import click
 
 from pysmpi import text
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS
 
 
@@ -26,13 +27,13 @@ def command(traces: tuple[str, ...], ranks: int, as_json: bool) -> int:
 
     found = extrapolate([read(trace) for trace in traces], ranks)
     if as_json:
-        click.echo(json.dumps(found.report(), indent=1))
+        echo(json.dumps(found.report(), indent=1))
         return 0
-    click.echo(
+    echo(
         f"predicted time {text.seconds(found.seconds)} of {text.count(ranks, 'rank')} "
         f"(runs predicted from the others: up to {found.error:.1%} off)"
     )
     for cause in found.laws:
         seconds = text.seconds(found.seconds_of(cause))
-        click.echo(f"  {cause:10}  {seconds:>9}  {found.law_of(cause)}")
+        echo(f"  {cause:10}  {seconds:>9}  {found.law_of(cause)}")
     return 0

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 import pysmpi
+from pysmpi.cli.echo import echo
 from pysmpi.errors import PysmpiError, PysmpiInternalError, missing_requirement
 from pysmpi.text import did_you_mean, shortened
 
@@ -85,7 +86,7 @@ class Commands(click.Group):
             args = [*args[1:], "--help"]
             name = args[0]
         if name == "version":
-            click.echo(version())
+            echo(version())
             ctx.exit()
         if name not in COMMANDS and not name.startswith("-"):
             hint = did_you_mean(name, COMMANDS)
@@ -117,7 +118,7 @@ class Commands(click.Group):
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value:
-        click.echo(version())
+        echo(version())
         ctx.exit()
 
 
@@ -147,12 +148,12 @@ def version() -> str:
 def command(ctx: click.Context) -> None:
     """Run unmodified mpi4py programs on a simulated machine."""
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def complain(message: str) -> None:
     """Print an error message to standard error."""
-    click.echo(f"pysmpi: error: {shortened(message)}", err=True)
+    echo(f"pysmpi: error: {shortened(message)}", err=True)
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
@@ -224,5 +225,5 @@ def status_of(args: Sequence[str]) -> int:
             return USAGE
         from pysmpi.runtime.program_errors import format_internal
 
-        click.echo(format_internal(error), err=True)
+        echo(format_internal(error), err=True)
         return PysmpiInternalError.exit_status

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi.cli.columns import print_glossary
+from pysmpi.cli.echo import echo
 
 if TYPE_CHECKING:
     from pysmpi.network.models import Model
@@ -30,9 +31,9 @@ def command(explain: str | None) -> None:
         return
     network, memory = models(), memory_models()
     print_glossary((name, network[name].line) for name in sorted(network))
-    click.echo("\nPresets of the factors of hybrid (network/preset), if the machine gives none:")
+    echo("\nPresets of the factors of hybrid (network/preset), if the machine gives none:")
     print_glossary((name, preset.line) for name, preset in HYBRID.items())
-    click.echo("\nInside a node that the platform describes:")
+    echo("\nInside a node that the platform describes:")
     print_glossary((name, memory[name].line) for name in sorted(memory))
 
 
@@ -40,14 +41,14 @@ def _explain_preset(name: str, preset: Preset) -> None:
     """Print the values of a preset of hybrid, and their source."""
     from pysmpi.network.presets import options
 
-    click.echo(f"{name}: {preset.line}\n")
+    echo(f"{name}: {preset.line}\n")
     values = options(preset, 0.0)
     del values["network/loopback-lat"]
     width = max(map(len, values))
     for option, value in values.items():
-        click.echo(f"{option.ljust(width)}  {value}")
+        echo(f"{option.ljust(width)}  {value}")
     if preset.source:
-        click.echo(f"source: {preset.source}")
+        echo(f"source: {preset.source}")
 
 
 def _explain(model: Model) -> None:
@@ -56,20 +57,20 @@ def _explain(model: Model) -> None:
 
     def say(title: str, text: str) -> None:
         if text:
-            click.echo(fill(text, 88, initial_indent=f"{title}: ", subsequent_indent="  ",
+            echo(fill(text, 88, initial_indent=f"{title}: ", subsequent_indent="  ",
                             break_long_words=False, break_on_hyphens=False))  # fmt: skip
 
-    click.echo(f"{model.name}: {model.line}\n")
+    echo(f"{model.name}: {model.line}\n")
     told = model.explanation
     if told is None:
-        click.echo("its author gives no explanation")
+        echo("its author gives no explanation")
         return
     say("formula", told.formula)
     width = max((len(symbol) for symbol, _ in told.parameters), default=0)
     if told.parameters:
-        click.echo("parameters:")
+        echo("parameters:")
     for symbol, meaning in told.parameters:
-        click.echo(fill(meaning, 88, initial_indent=f"  {symbol.ljust(width)}  ",
+        echo(fill(meaning, 88, initial_indent=f"  {symbol.ljust(width)}  ",
                         subsequent_indent=" " * (width + 4), break_long_words=False,
                         break_on_hyphens=False))  # fmt: skip
     say("source", told.source)

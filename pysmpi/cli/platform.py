@@ -7,6 +7,7 @@ import json
 import click
 
 from pysmpi.cli.columns import width
+from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.errors import UsageError
 
@@ -27,7 +28,7 @@ def check(file: str) -> int:
     if report.ok:
         report.problems += wrong_options(file)
     if report.ok:
-        click.echo(str(report))
+        echo(str(report))
         return 0
     for problem in report.problems:
         complain(problem)
@@ -45,9 +46,9 @@ def show(file: str, as_json: bool) -> None:
 
     platform = load(file)
     if as_json:
-        click.echo(json.dumps(describe(platform), indent=2))
+        echo(json.dumps(describe(platform), indent=2))
     else:
-        click.echo(show_platform(platform, width()))
+        echo(show_platform(platform, width()))
 
 
 @command.command("convert")
@@ -85,7 +86,7 @@ def convert(file: str, output: str | None, form: str | None) -> None:
     preset = presets.options(presets.find(definition.preset), LOOPBACK_LATENCY)
     _write(dump_xml(definition, preset), output)
     for what in leaves_out(definition):
-        click.echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
+        echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
 
 
 @command.command("draw")
@@ -113,7 +114,7 @@ def _write(text: str, output: str | None) -> None:
     from pysmpi.output import OutputFile
 
     if output is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
         return
     with OutputFile("--output", output) as target:
         with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
@@ -129,4 +130,4 @@ def shipped_machines() -> None:
 
     for name in shipped():
         mark = " (default)" if name == DEFAULT else ""
-        click.echo(summary(load(name)) + mark)
+        echo(summary(load(name)) + mark)

@@ -10,6 +10,7 @@ import click
 
 from pysmpi import text
 from pysmpi.cli.arguments import pairs
+from pysmpi.cli.echo import echo
 from pysmpi.cli.run_options import machine_options
 from pysmpi.errors import UsageError
 
@@ -108,9 +109,9 @@ def command(
                 stream.write("\n")
             target.keep()
     if not quiet:
-        click.echo(summary(result), err=True)
+        echo(summary(result), err=True)
         if explain and analysis is not None:
-            click.echo("\n".join(f"pysmpi: {line}" for line in analysis.lines()), err=True)
+            echo("\n".join(f"pysmpi: {line}" for line in analysis.lines()), err=True)
     return 0
 
 

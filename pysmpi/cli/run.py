@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
+from pysmpi.cli.echo import echo
 from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
 from pysmpi.cli.run_options import Sectioned, with_options
@@ -90,7 +91,7 @@ def command(
 
     line: CommandLine = ctx.meta["line"]
     if line.launcher.version:
-        click.echo(version())
+        echo(version())
         return 0
     settings = parse(cfg)
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
@@ -263,7 +264,7 @@ def _simulate(
         if error.filename is None:
             _note(f"error: {job.program.name}: {error.msg}, expected a Python program")
             return USAGE
-        click.echo(format_error(error), err=True, nl=False)
+        echo(format_error(error), err=True, nl=False)
         return ERROR
     if session is not None and session.ended:
         if not session.again:
@@ -323,16 +324,16 @@ def _conclude(result: Result, quiet: bool) -> None:
     with contextlib.suppress(BrokenPipeError, AttributeError, ValueError):
         sys.stdout.flush()
     if result.error:
-        click.echo(result.error.rstrip("\n"), err=True)
+        echo(result.error.rstrip("\n"), err=True)
     if result.repeat is not None:
-        click.echo(f"  repeat: {result.repeat}", err=True)
+        echo(f"  repeat: {result.repeat}", err=True)
     if quiet:
         return
     if result.exit_status and not result.error:
         _note(f"the program's exit status is {result.exit_status}")
     from pysmpi.cli.summary import summary
 
-    click.echo(summary(result), err=True)
+    echo(summary(result), err=True)
 
 
 def _set_variables(line: CommandLine) -> None:
@@ -352,12 +353,12 @@ def _list_cfg() -> None:
     width = max(map(len, [*OPTIONS, *FOREIGN]))
     for option in OPTIONS.values():
         default = f" [{option.default}]" if option.default else ""
-        click.echo(f"{option.name.ljust(width)}  {option.help}{default}")
-    click.echo(f"{'smpi/OPERATION'.ljust(width)}  algorithm of a collective, as --coll")
-    click.echo("\nOptions of SimGrid without effect, and why:\n")
+        echo(f"{option.name.ljust(width)}  {option.help}{default}")
+    echo(f"{'smpi/OPERATION'.ljust(width)}  algorithm of a collective, as --coll")
+    echo("\nOptions of SimGrid without effect, and why:\n")
     for row in FOREIGN.values():
-        click.echo(f"{row.name.ljust(width)}  {row.line()}")
+        echo(f"{row.name.ljust(width)}  {row.line()}")
 
 
 def _note(message: str) -> None:
-    click.echo(f"pysmpi: {message}", err=True)
+    echo(f"pysmpi: {message}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi import interruption
+from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
 
@@ -89,7 +90,7 @@ def _list(study: SweepStudy, directory: str) -> None:
             row = journal.rows.get(case.key)
             state = "-" if row is None else str(row["exit_status"])
             cells = (f"{n}={v}" for n, v in case.columns.items() if v is not None)
-            click.echo(f"{state:>3}  {' '.join(cells)}")
+            echo(f"{state:>3}  {' '.join(cells)}")
 
 
 def _write(table: SweepTable, directory: str) -> list[str]:
@@ -157,4 +158,4 @@ class SweepProgress:
 
 
 def _note(message: str) -> None:
-    click.echo(f"pysmpi: {message}", err=True)
+    echo(f"pysmpi: {message}", err=True)

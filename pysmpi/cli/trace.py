@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from pysmpi.cli.echo import echo
+
 
 @click.group("trace", no_args_is_help=False)
 def command() -> None:
@@ -30,5 +32,5 @@ def formats() -> int:
 
     width = max(map(len, FORMATS.names()))
     for known in FORMATS:
-        click.echo(f"{known.name.ljust(width)}  {known.line}")
+        echo(f"{known.name.ljust(width)}  {known.line}")
     return 0

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 
 
@@ -34,7 +35,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
         runs.append((os.path.basename(trace), analysis))
     if as_text:
         for name, analysis in runs:
-            click.echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))
+            echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))
         return 0
     name = output or os.path.splitext(traces[0])[0] + ".html"
     suffix = os.path.splitext(name)[1].lower().removeprefix(".")
@@ -46,5 +47,5 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
         else:
             write_page(file.path, runs)
         file.keep()
-    click.echo(f"pysmpi: wrote {name}", err=True)
+    echo(f"pysmpi: wrote {name}", err=True)
     return 0

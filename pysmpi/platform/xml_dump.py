@@ -71,7 +71,14 @@ def dump_xml(definition: PlatformDef, preset: Mapping[str, str] = NEUTRAL) -> st
 
     `preset` has, as options, the values of the definition's preset, unless that is `smpi`.
     """
-    return _Writer(definition, preset).text()
+    try:
+        return _Writer(definition, preset).text()
+    except ValueError as error:  # of lxml
+        if "XML compatible" not in str(error):
+            raise
+        raise UsageError(
+            "expected names without control characters, which XML cannot have"
+        ) from None
 
 
 def leaves_out(definition: PlatformDef) -> list[str]:
