@@ -10,16 +10,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.descriptors import is_open
 from pysmpi.runtime.process.exchange import Exchange, State
-
-if TYPE_CHECKING:
-    from pysmpi.runtime.process.descriptors import Kept
+from pysmpi.runtime.process.kept_files import Kept
 
 _close, _dup2 = os.close, os.dup2
-Keep = Callable[[int, "tuple[Kept | None, ...]"], "Kept | None"]
+Keep = Callable[[int, tuple[Kept | None, ...]], Kept | None]
 
 
 class ChosenDescriptors:
@@ -93,4 +91,4 @@ class ChosenDescriptors:
                 self.let_go(kept)
 
 
-_NOTHING: dict[int, "Kept | None"] = {}
+_NOTHING: dict[int, Kept | None] = {}

@@ -22,6 +22,7 @@ from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.chosen_descriptors import ChosenDescriptors
 from pysmpi.runtime.process.exchange import Exchange, State
 from pysmpi.runtime.process.facets import Facet
+from pysmpi.runtime.process.kept_files import Kept, identity_of
 from pysmpi.runtime.process.rank_environment import here
 from pysmpi.runtime.process.tools import outside_of_ranks
 
@@ -40,17 +41,6 @@ _close, _dup2, _fstat, _get_inheritable = os.close, os.dup2, os.fstat, os.get_in
 _open = os.open
 _poll = getattr(select, "poll", None)
 _fcntl: Any = getattr(fcntl, "fcntl", None)
-
-
-class Kept:
-    """A duplicate of the file of one of the descriptors 0 to 2."""
-
-    __slots__ = ("number", "inheritable", "identity")
-
-    def __init__(self, number: int, inheritable: bool) -> None:
-        self.number = number
-        self.inheritable = inheritable
-        self.identity = _identity(number)
 
 
 Kepts = tuple[Kept | None, ...]  # of descriptors 0 to 2; None for one that is closed
@@ -135,7 +125,7 @@ class Descriptors(Facet):
             inheritable = _get_inheritable(fd)
         except OSError:
             return None
-        identity = _identity(fd)
+        identity = identity_of(fd)
         for kept in dict.fromkeys(known):
             if (
                 kept is not None
@@ -249,13 +239,7 @@ def _is_ours(stream: Any) -> bool:
 
 def same_file(one: int, other: int) -> bool:
     """Whether two descriptors refer to the same open file description, not just the same file."""
-    return _identity(one) == _identity(other) and _same_description(one, other)
-
-
-def _identity(fd: int) -> tuple[int, int]:
-    """The device and the number of the file of a descriptor."""
-    found = _fstat(fd)
-    return found.st_dev, found.st_ino
+    return identity_of(one) == identity_of(other) and _same_description(one, other)
 
 
 def _same_description(one: int, other: int) -> bool:
