@@ -113,3 +113,15 @@ def test_the_limit_is_a_number():
     assert done.returncode == 2
     assert "smpi/most-polls" in done.stderr
     assert "expected a whole number that is not negative, got '-3'" in done.stderr
+
+
+@pytest.mark.parametrize("compute", ["none", "1us"])
+def test_ranks_that_share_a_core_and_look_at_the_clock_between_tests_are_reported(
+    tmp_path, compute
+):
+    path = tmp_path / "one.yaml"
+    path.write_text("name: one\nhosts: [{name: h, speed: 1Gf, cores: 1}]\n")
+    polls = "while not comm.Iprobe(): MPI.Wtime()"
+    done = run(polls, "--compute", compute, "--platform", str(path), ranks=2)
+    assert done.returncode == 3
+    assert "PSM106 livelock at" in done.stderr

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pysmpi.kernel.activities import Bundle
 from pysmpi.kernel.choices import NO, TEST
 from pysmpi.kernel.engine import Alarm
+from pysmpi.kernel.events import Event
 from pysmpi.kernel.matching import mailbox_of
-from pysmpi.kernel.process import Process
+from pysmpi.kernel.process import Execution, Process
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
@@ -71,7 +73,9 @@ class Watch:
             if computed > COMPUTE * (engine.now - date):
                 return False
         processes = engine.processes_ready()
-        for _, event in engine.queue.all():
+        coming: list[Event] = [event for _, event in engine.queue.all()]
+        coming += engine.system.fresh
+        for event in coming:
             if isinstance(event, Alarm):
                 waiter = event.request.waiter
                 if event.request.done:
@@ -82,7 +86,10 @@ class Watch:
             elif isinstance(event, Process):
                 processes.append(event)
             else:
-                return False
+                for activity in event.members() if isinstance(event, Bundle) else [event]:
+                    if not isinstance(activity, Execution):
+                        return False
+                    processes.append(activity.process)  # it looks at the clock on a shared core
         return all(process.pid in self.seen for process in processes)
 
 
