@@ -1,0 +1,56 @@
+"""A small sample of `python -m tests.signals`: a signal in the middle of each command."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from tests.processes_of import Mark
+from tests.signals.moments import COMMANDS, prepare, signalled
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="finding all processes needs /proc"
+)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    place = tmp_path_factory.mktemp("signals")
+    prepare(place)
+    return place
+
+
+def _has_child(mark: Mark) -> bool:
+    """Whether a rank has started its child, which sleeps for long."""
+    return "sleep 300" in mark.processes().values()
+
+
+def _has_two(mark: Mark) -> bool:
+    """Whether an execution of an exploration runs."""
+    return len(mark.processes()) >= 2
+
+
+SAMPLE = [
+    ("run", signal.SIGTERM, True, _has_child), ("explore", signal.SIGTERM, False, _has_two),
+    ("explore", signal.SIGINT, True, _has_two), ("sweep", signal.SIGHUP, False, _has_child),
+    ("replay", signal.SIGINT, True, None), ("pytest", signal.SIGINT, False, _has_child),
+    ("pytest", signal.SIGTERM, False, _has_child),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "number", "to_group", "begun"), SAMPLE)
+def test_a_signal_ends_the_command_and_all_of_its_processes(
+    name, number, to_group, begun, directory
+):
+    (command,) = (one for one in COMMANDS if one.name == name)
+    outcome = signalled(command, number, 0.1, to_group, directory, begun)
+    assert outcome.wrong == "", outcome
+    if begun is not None:
+        assert outcome.status in command.statuses[number], outcome
+    if name == "explore":
+        how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+        assert f"pysmpi: {how}" in outcome.error and " states; " in outcome.error
+    if name == "sweep":
+        assert "of 4 cases; the same command goes on from there" in outcome.error
