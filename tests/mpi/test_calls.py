@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+from collections import UserList
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -147,7 +148,7 @@ def test_a_call_that_waits_knows_its_operations() -> None:
 
     def main(rank: Rank) -> None:
         requests[:] = [MPI.COMM_WORLD.Irecv(np.zeros(1), 1) for _ in range(1)]
-        MPI.Request.Waitall(iter(requests))  # type: ignore[arg-type]
+        MPI.Request.Waitall(UserList(requests))
 
     def look(rank: Any) -> None:
         call = rank.universe.ranks[0].call
