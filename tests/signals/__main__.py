@@ -55,6 +55,8 @@ def main() -> int:
                 wrong += 1
                 print(f"{number}: {outcome}", flush=True)
             _remove_results(directory)
+            if number % 20 == 19:
+                print(f"{number + 1} signals, {wrong} ends are not right", flush=True)
     for (command_name, name, status), count in sorted(seen.items(), key=str):
         print(f"{command_name:8} {name:8} status {status}: {count}")
     print(f"{given.count} signals, {wrong} ends are not right")

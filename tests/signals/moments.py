@@ -89,9 +89,12 @@ class SignalledCommand:
 
 
 _PYSMPI = [sys.executable, "-m", "pysmpi"]
-_OWN = {number: {128 + number} for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+_KILLED = {signal.SIGKILL: {-9}}
+_OWN = _KILLED | {
+    number: {128 + number} for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+}
 # Pytest's: the status of an interrupted session; other signals end it as any process.
-_OF_PYTEST = {signal.SIGINT: {2}, signal.SIGTERM: {-15}, signal.SIGHUP: {-1}}
+_OF_PYTEST = _KILLED | {signal.SIGINT: {2}, signal.SIGTERM: {-15}, signal.SIGHUP: {-1}}
 
 COMMANDS = [
     SignalledCommand("run", [*_PYSMPI, "run", "-n", "3", "--compute", "none", "--trace", "t.json",
