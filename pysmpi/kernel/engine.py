@@ -26,6 +26,8 @@ from pysmpi.kernel.requests import (
 INSTANT: Final = 1e-11
 # Events between two calls of `Engine.tick`.
 TICK: Final = 1 << 14
+# Alarms that nobody waits for, and that may stay in the queue.
+MOST_IGNORED: Final = 10_000
 # Processes that have run before the list of ready processes is made anew.
 RAN: Final = 1 << 10
 # Runs of processes at one instant, more than any program needs.
@@ -177,6 +179,7 @@ class Engine(AbstractEngine):
         self.events: int = 0
         self.since_tick: int = 0  # events since the latest call of `tick`
         self.stopped: bool = False
+        self.ignored: int = 0  # alarms that nobody waits for, since they were last removed
         self.by_arrival: bool = True
         self.deliver: Any = None
         self.control: Optional[Control] = None
@@ -331,6 +334,18 @@ class Engine(AbstractEngine):
         alarm = Alarm(self)
         alarm.request = request
         self.queue.push(date, alarm)
+
+    def ignore(self, request: KernelRequest) -> None:
+        """Have no wait for an `alarm` any more. Its event is removed later, with others."""
+        request.done = True
+        self.ignored += 1
+        if self.ignored >= MOST_IGNORED:
+            self.ignored = 0
+            kept: list[tuple[float, Event]] = []
+            for date, event in self.queue.all():
+                if not isinstance(event, Alarm) or not event.request.done:
+                    kept.append((date, event))
+            self.queue.keep(kept)
 
     def call_off(self, date: float, request: KernelRequest) -> None:
         """Cancel an event of `alarm` or `complete_at`."""

@@ -145,10 +145,14 @@ class EventQueue:
         """Remove an event at `date`; all others keep their order."""
         events = self.all()
         events.remove((date, event))
+        self.keep(events)
+
+    def keep(self, events: "list[tuple[float, Event]]") -> None:
+        """Have these events only, in this order; they are some of `all`."""
         self._clear()
         self.latest = None
-        for other, kept in events:
-            self.push(other, kept)
+        for date, event in events:
+            self.push(date, event)
 
     # Buckets
 

@@ -376,6 +376,8 @@ class Fiber(greenlet):
                 date = rank.engine.now + process.debt + max(0.0, timeout)
                 waits.append(rank.engine.alarm(date))
             process.wait_any(waits)
+            if timeout is not None and gate.done and not waits[1].done:
+                rank.engine.ignore(waits[1])
         finally:
             self.gate = None
             process.comm_seconds = before

@@ -1,0 +1,16 @@
+"""Timeouts that nobody waits for any more take no memory until their date."""
+
+from __future__ import annotations
+
+from pysmpi.kernel.engine import Engine
+from pysmpi.mpi.base.ranks import FreeTransport
+
+
+def test_they_are_removed_and_others_stay():
+    engine = Engine(FreeTransport(), 1)
+    first, last = engine.alarm(1.0), engine.alarm(1e9)
+    for i in range(35_000):
+        engine.ignore(engine.alarm(1e6 + i))
+    assert len(engine.queue.all()) <= 10_002
+    engine.run()
+    assert (first.date, last.date) == (1.0, 1e9)
