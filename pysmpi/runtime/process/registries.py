@@ -310,11 +310,17 @@ def _patch_hooks(patches: Patches, registries: Registries) -> None:
     """Let the hooks of audits and of forks concern the rank that has added them."""
     real_audit, real_fork = sys.addaudithook, getattr(os, "register_at_fork", None)
 
+    # Python keeps the hooks to its end; after the run they must keep nothing of its ranks.
+    hooks: dict[int, tuple[object, Callable[..., object]]] = {}
+    patches.call_back(hooks.clear)
+
     def for_rank(function: Callable[..., object]) -> Callable[..., object]:
-        owner = here()
+        number = len(hooks)
+        hooks[number] = here(), function
 
         def call(*args: object) -> object:
-            return function(*args) if here() is owner else None
+            owner, hook = hooks.get(number, (None, None))
+            return hook(*args) if hook is not None and here() is owner else None
 
         return call
 
