@@ -125,8 +125,8 @@ class Grid:
         self.shape = (rows, columns)
         self.first_x, self.nx = self.share(edge, rows, row)
         self.first_y, self.ny = self.share(edge, columns, column)
-        if edge // rows < 3 or edge // columns < 3:
-            message = f"npb_lu.py: {rows} x {columns} ranks leave fewer than 3 points along an edge"
+        if edge // rows < 4 or edge // columns < 4:  # as NPB
+            message = f"npb_lu.py: {rows} x {columns} ranks leave fewer than 4 points along an edge"
             sys.exit(message if rank == 0 else 1)
         none = MPI.PROC_NULL
         self.north = rank - 1 if row > 0 else none

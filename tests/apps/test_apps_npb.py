@@ -113,7 +113,7 @@ def test_wrong_results_end_with_status_1(tmp_path, program, spoil):
         ("npb_is.py", 3, "expected a power of two"),
         ("npb_is.py", 256, "expected at most 128"),
         ("npb_dt.py", 4, "expected 5 or more, one for each node"),
-        ("npb_lu.py", 64, "leave fewer than 3 points"),
+        ("npb_lu.py", 64, "leave fewer than 4 points"),
     ],
 )
 def test_numbers_of_ranks_that_do_not_do(simulated, program, ranks, expected):

@@ -8,6 +8,7 @@ processor time and less than one gigabyte. The exit status is 1 if a case fails.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 from pathlib import Path
@@ -23,10 +24,13 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first case (0)")
     parser.add_argument("--keep", metavar="DIR", help="keep the files of failing cases there")
     given = parser.parse_args()
-    found = 0
-    with Fuzzer(given.seed) as fuzzer:
+    found = done = 0
+    with Fuzzer(given.seed) as fuzzer, contextlib.suppress(KeyboardInterrupt):
         for number in range(given.first, given.first + given.cases):
             problem = fuzzer.run(number)
+            done += 1
+            if done % 500 == 0:
+                print(f"{done:,} of {given.cases:,}", file=sys.stderr, flush=True)
             if problem is not None:
                 found += 1
                 print(f"case {number} (seed {given.seed}): {problem}", flush=True)
@@ -34,10 +38,10 @@ def main() -> int:
                     shutil.copytree(
                         fuzzer.folder, Path(given.keep) / str(number), dirs_exist_ok=True
                     )
-        print(
-            f"{given.cases} cases, {found} failed; at most {fuzzer.most_seconds:.1f} s of the "
-            f"processor and {fuzzer.most_memory >> 20} MiB"
-        )
+    print(
+        f"{done} cases, {found} failed; at most {fuzzer.most_seconds:.1f} s of the processor and "
+        f"{fuzzer.most_memory >> 20} MiB"
+    )
     return 1 if found else 0
 
 

@@ -157,7 +157,7 @@ def execute(case: FuzzCase, folder: Path) -> tuple[list[str], float, int, str | 
         os.chdir(before)
     if problem is None and (status == 70 or "internal error" in text or "bug in pysmpi" in text):
         problem = f"internal error: {text[-_SHOWN:]}"
-    program = any(name.endswith(".py") for name in case.files)
+    program = any(name.endswith(".py") for name in case.files) or "PSM102" in text
     if problem is None and not program and "Traceback" in text:
         problem = f"traceback: {text[-_SHOWN:]}"
     if problem is None and status == 2 and not program and err().count("\n") > 3:
