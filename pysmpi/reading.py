@@ -8,7 +8,6 @@ computer.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import select
 import stat
@@ -161,6 +160,8 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError for each text that is wrong, also one nested too
     deeply, and for numbers that are too long.
     """
+    import json
+
     try:
         return json.loads(text)
     except RecursionError:

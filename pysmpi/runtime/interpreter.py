@@ -165,8 +165,9 @@ class Interpreter:
             **outside.install(patches, exchange, self.stopwatch, self.children),
             **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
             **tools.install(patches, exchange),
-            "logging": partial(
-                logging_state.patch_logging, exchange=exchange, imports=imports
+            "logging": _each(
+                partial(logging_state.patch_logging, exchange=exchange, imports=imports),
+                partial(registries.patch_levels, registries=known),
             ),
             "socket": partial(_patch_socket, exchange=exchange),
             "resource": partial(

@@ -64,6 +64,7 @@ LATE: dict[str, dict[str, str]] = {
         "pysmpi.version": "a real MPI job starts this on each rank",
     },
     "pysmpi.plugins": {"importlib": "few installations have plug-ins: this loads email"},
+    "pysmpi.reading": {"json": "most runs read no JSON"},
     "pysmpi.replay.replay": {"pysmpi.replay.recorder": _OUTPUT, "pysmpi.trace.recorder": _OUTPUT},
     "pysmpi.runtime.virtual_time.host_speed": {
         "json": "a known speed is not measured",
@@ -71,9 +72,14 @@ LATE: dict[str, dict[str, str]] = {
         "statistics": "a known speed is not measured",
         "tempfile": "a known speed is not measured",
     },
+    "pysmpi.runtime.process.rank_output": {"tempfile": "only without files in memory"},
+    "pysmpi.runtime.virtual_time.recordings": {"json": "only with --record-compute"},
     "pysmpi.runtime.job": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.runtime.loading.command_lines": {"shutil": "only commands: this loads compression"},
-    "pysmpi.runtime.loading.loader": {"zipfile": "few programs are archives"},
+    "pysmpi.runtime.loading.loader": {
+        "hashlib": "only recordings of compute",
+        "zipfile": "few programs are archives",
+    },
     "pysmpi.runtime.options": {"pysmpi.platform.model": "most machines are given by name"},
     "pysmpi.runtime.outside.children": {"resource": "few programs wait for children"},
     "pysmpi.runtime.outside.zeromq": {"zmq": "a package of programs"},

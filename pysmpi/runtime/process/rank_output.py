@@ -16,7 +16,6 @@ import io
 import os
 import select
 import sys
-import tempfile
 from collections.abc import Callable
 from types import TracebackType
 from typing import IO, Any
@@ -268,7 +267,9 @@ class OutputMemory:
         if hasattr(os, "memfd_create"):
             self.number = os.memfd_create("output")
         else:
-            with tempfile.TemporaryFile() as file:
+            from tempfile import TemporaryFile
+
+            with TemporaryFile() as file:
                 self.number = os.dup(file.fileno())
         fcntl.fcntl(self.number, fcntl.F_SETFL, os.O_APPEND)
         self.offset = 0

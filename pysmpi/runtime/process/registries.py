@@ -10,7 +10,6 @@ import abc
 import codecs
 import copyreg
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -78,6 +77,12 @@ def _dictionaries(module: ModuleType, *names: str) -> Callable[[], dict[str, Any
     return lambda: {
         f"{module.__name__}.{name}": vars(module)[name] for name in names if name in vars(module)
     }
+
+
+def patch_levels(patches: Patches, logging: ModuleType, registries: Registries) -> None:
+    """Give every rank its own names of logging's levels."""
+    found = _dictionaries(logging, "_levelToName", "_nameToLevel")
+    registries.patch(patches, logging, ("addLevelName",), found)
 
 
 def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
@@ -347,8 +352,6 @@ def install(patches: Patches, registries: Registries) -> None:
         copyreg, "_extension_registry", "_inverted_registry", "_extension_cache"
     )
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
-    found = _dictionaries(logging, "_levelToName", "_nameToLevel")
-    registries.patch(patches, logging, ("addLevelName",), found)
     _patch_hooks(patches, registries)
     Codecs(registries.exchange).install(patches, registries)
     subclasses = VirtualSubclasses(registries.exchange)

@@ -7,7 +7,6 @@ number of a rank, and nanoseconds. Recordings without the second line are those 
 
 from __future__ import annotations
 
-import json
 import math
 from array import array
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import open_lines
+from pysmpi.reading import open_lines, parse_json
 from pysmpi.text import count
 
 HEADER = "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: "
@@ -39,6 +38,8 @@ def write_head(write: Callable[[str], object], speed: float, job: JobIdentity | 
     """Write the lines before the blocks."""
     write(f"{HEADER}{speed!r}\n")
     if job is not None:
+        import json
+
         text = json.dumps(job, sort_keys=True)
         if len(text) > _LONGEST_JOB:
             programs = [{**program, "arguments": None} for program in job["programs"]]
@@ -92,11 +93,11 @@ def _read_header(line: str, file: str) -> float:
 
 def _read_job(text: str, file: str) -> JobIdentity:
     try:
-        job = json.loads(text)
+        job = parse_json(text)
         well = isinstance(job["ranks"], int) and all(
             isinstance(program["name"], str) for program in job["programs"]
         )
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         well = False
     if not well:
         raise UsageError(f"{file}:2: expected the job of a recording, got {text[:60].rstrip()!r}")
