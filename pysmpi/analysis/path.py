@@ -101,7 +101,7 @@ class CriticalPath:
 
 
 def span(sites: list[TracedSite], since: int, site: int) -> str:
-    """Where the program is between two calls: `from line 310 to line 318 of cg.py`.
+    """The place of the program between two calls: `from line 310 to line 318 of cg.py`.
 
     Before the first and after the last call: `before line 3 of cg.py`, `after line 350 of cg.py`.
     """

@@ -74,7 +74,7 @@ _MARK = re.compile(r"%(\d*)([a-zA-Z%])")
 
 @record
 class LauncherOptions:
-    """What the options of launchers ask for.
+    """The requests of the options of launchers.
 
     `hosts` is a list of hosts; `nodes` their number, on which all ranks are to be. `label` is the
     form of the beginning of each line of output; `files` are the names of the files of ranks by

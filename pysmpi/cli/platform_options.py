@@ -17,7 +17,7 @@ from pysmpi.runtime.virtual_time.host_speed import host_speed
 
 
 def wrong_options(path: str) -> list[str]:
-    """What a run with this machine would refuse in its options, one line each."""
+    """The options that a run with this machine would refuse, one line each."""
     platform = load(path)
     found: list[str] = []
 

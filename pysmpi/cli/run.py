@@ -285,7 +285,7 @@ def _show_map(job: Job) -> None:
 
 
 def _output(job: Job, launcher: LauncherOptions) -> RankOutput | None:
-    """Where the output of the ranks goes; None for the usual output of all ranks together."""
+    """The destination of the ranks' output; None for the usual output of all ranks together."""
     if launcher.label is None and not launcher.files:
         return None
     from pysmpi.runtime.process.rank_output import RankOutput

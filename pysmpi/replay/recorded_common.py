@@ -26,7 +26,7 @@ _ARGUMENTS = frozenset(
 
 
 class RecordedCommon:
-    """What all players of one replayed recording share.
+    """The data that all players of one replayed recording share.
 
     `processes` are those of the main threads by rank, `hosts` the numbers of their hosts.
     """

@@ -258,7 +258,7 @@ class Job:
         return self._result(time.perf_counter() - begun, *ending)
 
     def _identity(self) -> JobIdentity:
-        """What tells the compute of the job from that of others."""
+        """The identity of the job, for recordings of its compute."""
         programs = [
             {**segment.program.identity(), "ranks": segment.ranks} for segment in self.segments
         ]

@@ -73,7 +73,7 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 
 
 def _data_of(contribution: Objects, rank: int) -> Any:
-    """What a rank contributes; an error if it has not entered, because calls of ranks differ."""
+    """The contribution of a rank; an error if it has not entered, because calls of ranks differ."""
     found: Objects | None = contribution.values.get(rank)
     if found is None:
         fail(ERR_INTERN, f"rank {rank} makes another collective call")

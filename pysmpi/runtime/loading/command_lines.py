@@ -119,7 +119,7 @@ def on_path(command: str) -> str | None:
 
 
 def _what(path: str) -> str:
-    """What a program is that is not Python's."""
+    """The kind of a program that is not Python's."""
     with open_lines(path) as stream:
         head = stream.read(HEAD)
     script = head.startswith(b"#!")

@@ -29,7 +29,7 @@ _HINT = "; pysmpi runs Python programs, not compiled ones"
 
 
 def foreign(data: bytes) -> str:
-    """What a file is that cannot be a Python program; empty for one that may be.
+    """The kind of a file that cannot be a Python program; empty for one that may be.
 
     `data` is its contents, or their first `HEAD` bytes.
     """

@@ -68,7 +68,7 @@ class RankProgram:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
 
     def identity(self) -> dict[str, object]:
-        """What tells the program from others, as JSON can hold it: its name, arguments and text.
+        """The identity of the program in a form for JSON: its name, arguments and text.
 
         `text` is a digest of its source, None if that is not known; so are the arguments.
         """

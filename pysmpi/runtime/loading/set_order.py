@@ -136,7 +136,7 @@ def transform(tree: ast.Module) -> None:
 
 
 def _text(element: Any) -> bytes | None:
-    """What tells an element whose hash differs between processes; None for other elements."""
+    """The key that orders an element whose hash differs between processes; None for others."""
     kind = type(element)
     if kind is str:
         return str(element).encode("utf-8", "surrogatepass")

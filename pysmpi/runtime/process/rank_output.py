@@ -275,7 +275,7 @@ class OutputMemory:
         self.offset = 0
 
     def new(self) -> list[bytes]:
-        """What was written since the last time."""
+        """The parts that were written since the last call."""
         found = []
         size = _fstat(self.number).st_size
         while self.offset < size:

@@ -176,7 +176,7 @@ class Beats:
         return True
 
     def _reason(self, fibers: list[Fiber]) -> str:
-        """What shows that the beats are in vain; empty if nothing does."""
+        """The sign that the beats are in vain, as a text; empty if there is none."""
         beats = self.universe.beats - self.begun
         lasted = self.simulation.engine.now - self.date
         aside = all(fiber is not fiber.rank.fiber for fiber in fibers)

@@ -110,7 +110,7 @@ def _wait_with_alarms(fiber: Any, timeout: float) -> None:
 
 
 def reduce_as(real: Any, protocol: object) -> Any:
-    """What `pickle` and `copy` get of an object in the place of `real`: usually an error."""
+    """The answer to `pickle` and `copy` for an object in the place of `real`: usually an error."""
     try:
         return real.__reduce_ex__(protocol)
     except TypeError as error:
