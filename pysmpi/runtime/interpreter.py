@@ -304,7 +304,7 @@ class Interpreter:
     ) -> None:
         """The end of a Python process, for the running rank; `error` has ended its program.
 
-        Waits for its threads, then calls its exit functions, which may raise `SystemExit`.
+        Waits for its threads, then calls its exit functions.
         """
         if self.threads is not None:
             self.threads.finish(rank_environment, error)

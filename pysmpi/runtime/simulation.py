@@ -299,7 +299,8 @@ class Simulation:
             outcome.state = RankState.FINISHED
             outcome.status = exit_status(error)
             outcome.exit = error.code, error_site(error)
-            outcome.error = error if isinstance(error.code, str) else None
+            if not isinstance(error.code, int | None):
+                outcome.error = SystemExit(exit_text(error))
         elif isinstance(error, KeyboardInterrupt) and self.interrupted is not False:
             outcome.state = RankState.STOPPED
             raise error
@@ -688,6 +689,14 @@ def exit_status(leave: SystemExit) -> int:
     if not isinstance(code, int):
         return 1
     return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
+
+
+def exit_text(leave: SystemExit) -> str:
+    """The text that Python shows of a `SystemExit` whose code is no integer."""
+    try:
+        return str(leave.code)
+    except Exception:
+        return ""
 
 
 def _refuse_ended() -> None:

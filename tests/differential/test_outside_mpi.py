@@ -36,9 +36,16 @@ except MPI.Exception as error:
     assert str(error).endswith("Get_rank called before MPI was initialized"), error
 else:
     raise AssertionError
+try:
+    comm.rank
+except MPI.Exception as error:
+    assert str(error).endswith("rank read before MPI was initialized"), error
+else:
+    raise AssertionError
 session = MPI.Session.Init()
 group = session.Create_group("mpi://WORLD")
-assert MPI.Intracomm.Create_from_group(group).allreduce(1) == 2
+derived = MPI.Intracomm.Create_from_group(group)
+assert derived.allreduce(derived.size) == 4
 session.Finalize()
 MPI.Init()
 assert comm.allreduce(1) == 2

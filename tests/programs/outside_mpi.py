@@ -76,6 +76,11 @@ def calls():
         if not isinstance(node, ast.ClassDef):
             continue
         for item in node.body:
+            if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_"):
+                owner = f"{node.name}.{ast.unparse(item.target)}"
+                thing = all_refusals.OBJECTS.get(node.name)
+                if thing:
+                    yield owner, f"{thing}.{ast.unparse(item.target)}"
             if not isinstance(item, ast.FunctionDef) or item.name.startswith("_"):
                 continue
             owner = f"{node.name}.{item.name}"

@@ -123,3 +123,28 @@ def test_each_rank_counts_its_threads(run):
         assert (names, name) == (["Thread-1 (print)", "Thread-2 (print)"], "ThreadPoolExecutor-0_0")
     """)
     assert done.returncode == 0, done.stderr
+
+
+# Exit codes that are no integers, and what Python shows of them.
+CODES = {
+    "{'a': 1}": "{'a': 1}",
+    "[]": "[]",
+    "1.5": "1.5",
+    "b'x'": "b'x'",
+    "ValueError('bad')": "bad",
+    "type('A', (), {'__str__': lambda self: 1 / 0})()": "",
+}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_that_is_no_integer_is_shown(run, code):
+    done = run(f"sys.exit({code})", ranks=1)
+    assert done.returncode == 1
+    assert f"rank 0: {CODES[code]}" in done.stderr.splitlines()
+
+
+def test_sys_exit_in_an_exit_function_changes_no_status(run):
+    done = run("atexit.register(sys.exit, 3)", ranks=1)
+    assert done.returncode == 0
+    assert "Exception ignored in atexit callback" in done.stderr
+    assert "SystemExit: 3" in done.stderr

@@ -18,7 +18,7 @@ from pysmpi.mpi.base.procedures import Procedure
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.buffers.pickling import Pickle
-from pysmpi.mpi.calls import replace_functions
+from pysmpi.mpi.calls import PROCEDURES, replace_functions
 
 # Allowed of all classes, or as functions.
 _NAMES = frozenset(
@@ -27,7 +27,13 @@ _NAMES = frozenset(
     "free fromhandle toint fromint py2f f2py tocode fromcode "
     "Get_source Set_source Get_tag Set_tag Get_error Set_error Set_cancelled".split()
 )
-_METHODS = frozenset(("Session.Init", "Session.Create_errhandler", "Status.tomemory"))
+_METHODS = frozenset(
+    ("Session.Init", "Session.Create_errhandler", "Status.tomemory", "Op.is_predefined")
+)
+# Attributes that mpi4py reads without a call.
+_ATTRIBUTES = frozenset(
+    "error error_class error_code error_string handle source tag typechar typestr".split()
+)
 _CLASSES = (Info, buffer, Pickle)
 
 _inactive: set[Rank] = set()
@@ -39,12 +45,13 @@ def enter(rank: Rank) -> None:
     _inactive.add(rank)
     if len(_inactive) == 1 and not _restore:
         _restore.append(replace_functions(_guarded))
+        _restore.append(_guard_attributes())
 
 
 def leave(rank: Rank) -> None:
     """MPI is initialized in a rank, or the rank has ended."""
     _inactive.discard(rank)
-    if not _inactive and _restore:
+    while not _inactive and _restore:
         _restore.pop()()
 
 
@@ -64,21 +71,56 @@ def _guarded(procedure: Procedure, function: Any) -> Any:
 
     def call(*args: object, **kwargs: object) -> object:
         rank = current()
-        if rank in _inactive:
-            _refuse(rank, procedure)
+        made = rank.call
+        # Calls that are made inside of one are a part of it.
+        if rank in _inactive and made is not None and made.procedure is procedure:
+            _refuse(f"{procedure.name} called")
         return function(*args, **kwargs)
 
     return call
 
 
-def _refuse(rank: Rank, procedure: Procedure) -> None:
-    """Refuse a call of the program; those that it makes inside are a part of it."""
-    made = rank.call
+def _guard_attributes() -> Callable[[], None]:
+    """Refuse inactive ranks the attributes that mpi4py reads by calls; returns what undoes it."""
+    owners = {owner for procedure in PROCEDURES for owner in procedure.owners}
+    replaced: list[tuple[type, str, property]] = []
+    for owner in owners:
+        if issubclass(owner, _CLASSES):
+            continue
+        for name, member in vars(owner).items():
+            if not isinstance(member, property) or name[0] == "_" or name in _ATTRIBUTES:
+                continue
+            if f"{owner.__name__}.{name}" not in _METHODS:
+                replaced.append((owner, name, member))
+    for owner, name, member in replaced:
+        setattr(owner, name, _guarded_attribute(name, member))
+
+    def restore() -> None:
+        for owner, name, member in replaced:
+            setattr(owner, name, member)
+
+    return restore
+
+
+def _guarded_attribute(name: str, member: property) -> property:
+    function: Any = member.fget
+
+    def read(handle: object) -> object:
+        rank = current()
+        if rank in _inactive and rank.call is None:
+            _refuse(f"{name} read")
+        return function(handle)
+
+    return property(read, member.fset, member.fdel, member.__doc__)
+
+
+def _refuse(what: str) -> None:
+    """Refuse a call of the program, unless a session makes it right."""
     environment = of_rank()
-    if made is None or made.procedure is not procedure or environment.sessions:
+    if environment.sessions:
         return
     when = "after MPI was finalized" if environment.finalized else "before MPI was initialized"
     # No error handler is called: MPICH ends the process.
     error = Exception(ERR_OTHER)
-    error.detail = f"{procedure.name} called {when}"
+    error.detail = f"{what} {when}"
     raise error

@@ -86,23 +86,19 @@ def _patch_atexit(patches: Patches, imports: ImportSystem) -> None:
 def run_exit_functions(environment: RankEnvironment) -> None:
     """Call the functions that the running rank registered with `atexit`, the latest first.
 
-    As in Python, an exception is shown and the next function is called; `SystemExit` is raised
-    again at the end.
+    As in Python, an exception is shown, `SystemExit` too, and the next function is called.
     """
-    leave: SystemExit | None = None
     ended_by = sys.exc_info()[1]
     while environment.at_exit:
         function, args, kwargs = environment.at_exit.pop()
         try:
             function(*args, **kwargs)
-        except SystemExit as error:
-            leave = error
-        except Exception as error:
+        except HardExit:
+            raise
+        except (Exception, SystemExit) as error:
             print(f"Exception ignored in atexit callback: {function!r}", file=sys.stderr)
             _forget_context(error, ended_by)
             print(format_error(error), end="", file=sys.stderr)
-    if leave is not None:
-        raise leave
 
 
 def _forget_context(error: BaseException, outer: BaseException | None) -> None:
