@@ -1,8 +1,9 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Four things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+Five things cannot be Python and are in C: the functions that numpy calls while memory is folded,
 copies of large blocks past the processor's cache and of strided blocks, the versions of
-dictionaries, and the stacks for the Python frames of ranks.
+dictionaries, the stacks for the Python frames of ranks, and the thread that notices ranks that
+wait in C.
 
 `PYSMPI_PURE=1` builds without compiling anything.
 """
@@ -84,6 +85,7 @@ IN_C = [
     "pysmpi/runtime/process/attribute_hooks",
     "pysmpi/runtime/process/dict_versions",
     "pysmpi/runtime/process/frame_stacks",
+    "pysmpi/runtime/stalls/watch",
 ]
 
 

@@ -300,10 +300,54 @@ class PartFailed(Diagnostic):
     title = "part of the machine failed"
 
 
+class WaitInC(Diagnostic):
+    """A rank waits in C code for another rank, which cannot run meanwhile.
+
+    All ranks run in one thread. In calls of Python that wait, such as `os.read`, `socket.accept`
+    or `fcntl.flock`, pysmpi lets the other ranks continue. It does not see the waits of C code: of
+    a function called with ctypes, or of a library that waits in its own code. Such a wait holds all
+    ranks.
+
+    The run ends if the rank waits for ten seconds, the process hardly uses a processor, and only
+    the job itself could end the wait: it has the other end of the pipe or connection, the lock of
+    the file, or all threads that could release a lock. If the rank waits for a connection or a
+    message on this computer, the run ends after 30 seconds. Other waits, such as for a server or a
+    child process, go on. After a minute, a message names the rank and its line.
+
+    ## Why it is bad
+
+    Under a launcher each rank is a process, and the other rank would end the wait. Here the job
+    would hang for ever.
+
+    ## Example
+
+    ```python
+    libc = ctypes.CDLL(None)
+    ends = comm.bcast(os.pipe() if comm.rank == 0 else None)
+    if comm.rank == 0:
+        libc.read(ends[0], data, 1)  # os.read lets the other rank run
+    else:
+        os.write(ends[1], b"x")
+    ```
+
+    ## What to do
+
+    - Let ranks communicate with MPI: `torch.distributed` with gloo, for example, has connections
+      of its own between its processes, and mpi4py can replace its collective calls.
+    - Wait with functions of Python: `os.read`, `socket`, `select`, `threading`, `fcntl`.
+    - Call the function of C only if it does not have to wait: after an MPI message of the rank for
+      which it waits, or after `select`.
+    """
+
+    code = "PSM128"
+    title = "wait in C code"
+
+
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
     kind.code: kind
     for kind in (
         Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock, OrderDependence, PartFailed,
+        WaitInC,
     )
 }
 

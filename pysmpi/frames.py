@@ -283,6 +283,11 @@ def program_frame() -> FrameType | None:
     return frame
 
 
+def thread_frame(ident: int) -> FrameType | None:
+    """The frame that a thread of the operating system is executing."""
+    return sys._current_frames().get(ident)
+
+
 def suspended_frame(greenlet: Any) -> FrameType | None:
     """The frame in which a greenlet is suspended, for a debugger."""
     frame: FrameType | None = greenlet.gr_frame

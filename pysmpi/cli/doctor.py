@@ -87,6 +87,7 @@ def _this_package() -> Iterator[Condition]:
 PARTS_IN_C = (
     "pysmpi.mpi.base.memcopy", "pysmpi.runtime.folding.hooks",
     "pysmpi.runtime.process.dict_versions", "pysmpi.runtime.process.frame_stacks",
+    "pysmpi.runtime.stalls.watch",
 )  # fmt: skip
 
 

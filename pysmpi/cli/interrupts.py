@@ -56,15 +56,17 @@ class Interrupts:
             poll.poll()  # until the run has ended
         _close(end)
 
+    def how(self, number: int) -> tuple[str, int]:
+        """How a signal ends the run, and the exit status."""
+        if self._late:
+            return f"ended after {self.seconds:g} s of wall time (--timeout)", TIMED_OUT
+        return interruption.described(number), interruption.status_of(number)
+
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         simulation = self.simulation
         if simulation is None or not simulation.under_way:
             interruption.leave(number)
-        self.status = interruption.status_of(number)
-        self.report = interruption.described(number)
-        if self._late:
-            self.status = TIMED_OUT
-            self.report = f"ended after {self.seconds:g} s of wall time (--timeout)"
+        self.report, self.status = self.how(number)
         from pysmpi.runtime.reports.whereabouts import whereabouts
 
         # Ending the run is more important than the position of the ranks.

@@ -245,6 +245,7 @@ def _simulate(
 
     job.on_start = start
     job.last = session is None
+    job.signalled = interrupts.how
     if session is not None:
         session.attach(job)
     try:

@@ -55,6 +55,7 @@ from pysmpi.runtime.reports.waiting import unreceived
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Outcome, Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner
+from pysmpi.runtime.stalls.judging import Signalled, StallWatch
 from pysmpi.runtime.virtual_time.cpu_time import OTHER_THREADS
 from pysmpi.runtime.virtual_time.host_speed import host_speed
 from pysmpi.runtime.virtual_time.recordings import JobIdentity
@@ -133,6 +134,8 @@ class Job:
         self.command: str | None = None  # the command that repeats the run
         self.last = False  # whether the process ends after the run
         self.on_start: Callable[[Simulation], object] | None = None
+        # How a signal ends the process, and its exit status, if the run cannot end by itself.
+        self.signalled: Signalled | None = None
         self.meter: WallMeter | None = None  # of the wall time of the run
         self.on_ready: Callable[[Simulation], object] | None = None  # before the first rank begins
         # After the last rank has ended, before the process is restored.
@@ -238,6 +241,11 @@ class Job:
             self.folding,
             PAYLOAD.skipping(self.most_data),
             Spins(simulation),
+            StallWatch(
+                simulation,
+                self.signalled if self.last else None,
+                lambda: self.interpreter.children.end(well=False),
+            ),
         ):
             simulation.door.exchange = self.interpreter.exchange
             simulation.shared_state = self.interpreter.shared_state

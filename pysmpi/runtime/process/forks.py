@@ -59,6 +59,10 @@ class _NoTimer:
         """Nothing is measured."""
 
 
+# Called with False before a fork, and with True after it in the parent: by those who have threads.
+around: list[Callable[[bool], object]] = []
+
+
 def fork(real: Callable[..., object], *args: object, **kwargs: object) -> object:
     """Call `os.fork` or `os.forkpty` and make a plain process of the child.
 
@@ -66,13 +70,19 @@ def fork(real: Callable[..., object], *args: object, **kwargs: object) -> object
     simulation that the child does not have. Such signals wait until then.
     """
     threading.current_thread()  # makes the rank's thread known, which the child looks up
+    for ask in around:
+        ask(False)
     before = None if _mask is None else _mask(signal.SIG_BLOCK, _ENDING)
+    parent = _getpid()
     try:
         answer = real(*args, **kwargs)
         if not (answer[0] if isinstance(answer, tuple) else answer):
             _become_plain()
         return answer
     finally:
+        if _getpid() == parent:
+            for ask in around:
+                ask(True)
         if _mask is not None and before is not None:
             _mask(signal.SIG_SETMASK, before)
 

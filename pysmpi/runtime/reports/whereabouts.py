@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from greenlet import getcurrent
 
 from pysmpi import text
-from pysmpi.frames import call_site
+from pysmpi.frames import CallSite, call_site
 from pysmpi.mpi.base.ranks import Fiber, fiber_of
 from pysmpi.runtime.reports.deadlock import WaitingGroup, group_waits, table
 from pysmpi.runtime.reports.waiting import WaitFinder
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from pysmpi.runtime.simulation import Simulation
 
 
-def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
+def whereabouts(
+    simulation: Simulation,
+    frame: FrameType | None,
+    held: tuple[int, CallSite | None] | None = None,
+) -> str:
     """The position of every rank: a line for each place of the program.
 
-    `frame` is the frame that the interpreter is executing.
+    `frame` is the frame that the interpreter is executing. If another thread asks, `held` is the
+    number of the rank that the main thread runs, and its line.
     """
     finder = WaitFinder(simulation)
     running = fiber_of(getcurrent())
@@ -30,7 +35,11 @@ def whereabouts(simulation: Simulation, frame: FrameType | None) -> str:
     for group in groups:
         group.odd = False
     started = {wait.pid for wait in waits}
-    if isinstance(running, Fiber):
+    if held is not None:
+        started.add(held[0])
+        groups = [group for group in groups if group.pids != [held[0]]]
+        groups.insert(0, WaitingGroup([held[0]], "", held[1], verb="waits in C code"))
+    elif isinstance(running, Fiber):
         started.add(running.rank.pid)
         groups.insert(0, WaitingGroup([running.rank.pid], "", call_site(frame), verb="runs"))
     unborn = [rank.pid for rank in ranks if rank.pid not in started]
