@@ -288,6 +288,15 @@ def thread_frame(ident: int) -> FrameType | None:
     return sys._current_frames().get(ident)
 
 
+def runs_inside(frame: FrameType | None, names: Collection[str]) -> bool:
+    """Whether a frame is that of a function of pysmpi with one of some names, or inside of it."""
+    while frame is not None:
+        if frame.f_code.co_name in names and is_ours(frame.f_code.co_filename):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def suspended_frame(greenlet: Any) -> FrameType | None:
     """The frame in which a greenlet is suspended, for a debugger."""
     frame: FrameType | None = greenlet.gr_frame

@@ -129,7 +129,8 @@ child = subprocess.Popen(['sh', '-c', 'sleep 2.5; echo done'], stdout=-1)
 assert libc.read(child.stdout.fileno(), data, 4) == 4
 libc.system(b'sleep 2.5')
 libc.usleep(2500000)
-assert libc.poll(ctypes.byref(ready(0)), 1, 5000) == 1
+libc.poll(ctypes.byref(ready(os.pipe()[0])), 1, 2000)
+assert libc.poll(ctypes.byref(ready(0)), 1, -1) == 1
 assert os.read(0, 4) == b'more'
 """
 
@@ -173,9 +174,9 @@ def test_a_wait_for_another_rank_ends_the_run(runs, name: str) -> None:
     assert status == 3, err
     assert err.startswith("PSM128 wait in C code: rank 1 has waited in "), err
     assert f"prog.py:{line_of(INSIDE[name][0])} in <module>: " in err
-    assert "rank 0  waits in recv(source=1" in err
+    assert "\n  rank 0  waits in " in err
     assert "Traceback" not in err
-    assert out == "begun\nbegun\n"
+    assert set(out.split()) == {"begun"}  # what was printed is not lost
 
 
 def line_of(prepare: str) -> int:
@@ -186,7 +187,7 @@ def test_waits_for_the_world_outside_go_on(tmp_path: Path) -> None:
     body = "if rank == 0:\n" + "".join(f"    {line}\n" for line in OUTSIDE.splitlines())
     body += "world.Barrier()\nprint('done')\n"
     process = start(tmp_path, 2, body, stdin=subprocess.PIPE)
-    time.sleep(14)
+    time.sleep(16)
     out, err = process.communicate("more", timeout=60)
     assert (process.returncode, out) == (0, "done\ndone\n"), err
     assert "PSM128" not in err

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pysmpi import text
 from pysmpi.diagnostics import WaitInC
-from pysmpi.frames import CallSite, call_site, is_ours, thread_frame
+from pysmpi.frames import CallSite, call_site, is_ours, runs_inside, thread_frame
 from pysmpi.runtime.process.forks import around
 from pysmpi.runtime.reports.exit_status import MPI_ERROR
 from pysmpi.runtime.reports.whereabouts import whereabouts
@@ -99,6 +99,8 @@ class StallWatch:
 
     def judge(self, quiet: float, number: int, call: str) -> float:
         """Judge the wait of the main thread; return the seconds after which to do it again."""
+        if watch.returned():
+            return 0.0
         frame = thread_frame(self._main)
         rank = self._rank(frame)
         if number:
@@ -109,6 +111,8 @@ class StallWatch:
         if wait.ender in PATIENCE:
             if quiet < PATIENCE[wait.ender]:
                 return PATIENCE[wait.ender]
+            if watch.returned():
+                return 0.0
             self._report(rank, frame, wait, library_of(watch.thread(), call), quiet)
             return _FOREVER
         if frame is not None and is_ours(frame.f_code.co_filename):
@@ -126,12 +130,10 @@ class StallWatch:
 
     def _rank(self, frame: FrameType | None) -> Rank | None:
         """The rank whose code the main thread runs."""
-        while frame is not None:
-            if frame.f_code.co_name in ("_live", "_live_thread"):
-                process = self.simulation.engine.current
-                return None if process is None else self.simulation.universe.ranks[process.pid]
-            frame = frame.f_back
-        return None
+        process = self.simulation.engine.current
+        if process is None or not runs_inside(frame, ("_live", "_live_thread")):
+            return None
+        return self.simulation.universe.ranks[process.pid]
 
     def _others(self, rank: Rank) -> bool:
         """Whether there are other ranks, or threads of this one."""

@@ -1,8 +1,9 @@
 """Waits of threads in the operating system, from Linux's `/proc`: what can end them.
 
 A wait is *inside* if only this process can end it: the other end of the descriptor, the lock of the
-file, the thread that would wake it belong to this process. Other processes can connect to a socket
-that listens on this computer, or send to it, but mostly it is this process.
+file, the thread that would wake it belong to this process. It is *nearby* if it would also end with
+a timeout, or if another process could connect to a socket that listens on this computer, or send to
+it: mostly a rank should end it.
 """
 
 from __future__ import annotations
@@ -65,6 +66,13 @@ _OF_ONE_DESCRIPTOR = {
     "sendmsg", "recvmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
 }  # fmt: skip
 
+# The argument with the timeout: a number, which is negative if there is none, or an address.
+_TIMEOUTS = {
+    "poll": 2, "epoll_wait": 3, "epoll_pwait": 3, "ppoll": 2, "select": 4, "pselect6": 4,
+    "futex": 3, "epoll_pwait2": 3, "rt_sigtimedwait": 2, "recvmmsg": 4,
+}  # fmt: skip
+_MILLISECONDS = {"poll", "epoll_wait", "epoll_pwait"}
+
 # Libraries between the program and the one that waits.
 _LANGUAGE = ("libpython", "python", "_ctypes", "libffi", "_cffi_backend")
 _SYSTEM = ("libc.so", "libc-", "ld-linux", "ld-", "libpthread", "[vdso]", "libstdc++", "libgcc_s")
@@ -74,7 +82,7 @@ class Ender(IntEnum):
     """Who can end a wait, the nearest first."""
 
     INSIDE = 0  # this process only
-    NEARBY = 1  # any process that connects to a socket of this one, mostly this one
+    NEARBY = 1  # mostly this process, but others could, or a timeout
     UNKNOWN = 2
     OUTSIDE = 3  # another process, or the time
 
@@ -146,7 +154,19 @@ def wait_of(thread: int, call: str = "") -> KernelWait:
         if _switches(thread) == before:
             return KernelWait("sleep", Ender.OUTSIDE, "it ends by itself")
         return KernelWait("sleep", Ender.UNKNOWN, "it looks for a change again and again")
-    return _judged(state, thread)
+    found = _judged(state, thread)
+    if found.ender is Ender.INSIDE and _ends_by_itself(state):
+        return found._replace(ender=Ender.NEARBY)
+    return found
+
+
+def _ends_by_itself(state: _State) -> bool:
+    """Whether a wait has a timeout."""
+    index = _TIMEOUTS.get(state.name)
+    if index is None:
+        return False
+    value = state.arguments[index]
+    return _signed(value) >= 0 if state.name in _MILLISECONDS else value != 0
 
 
 def _conversation(thread: int) -> KernelWait | None:

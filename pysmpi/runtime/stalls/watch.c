@@ -29,6 +29,8 @@
 #define JUDGE_STACK ((size_t)4 << 20)
 #define IDLE 0.05 /* the share of a processor that a process uses at most while it waits */
 #define ENTER 2.0 /* seconds to get the interpreter's lock */
+#define LEND 10.0 /* seconds for the main thread to lend it, which others may keep from running */
+#define RETURN 0.1 /* seconds in which a thread that gets the lock answers */
 #define DEAF_QUIET 2.0 /* seconds from a signal to the end, if the main thread waits */
 #define DEAF_BUSY 6.0 /* the same, if it computes */
 #define STEP 5000000L /* nanoseconds */
@@ -163,6 +165,13 @@ static int waits_for(atomic_int *flag, double most)
     return atomic_load(flag);
 }
 
+static void waits_for_no(atomic_int *flag, double most)
+{
+    double until = seconds(CLOCK_MONOTONIC) + most;
+    while (atomic_load(flag) && seconds(CLOCK_MONOTONIC) < until)
+        rest();
+}
+
 static void leave(int number)
 {
     char text[80];
@@ -216,7 +225,7 @@ static double ask(double quiet, int number)
         note_call();
         sigaction(borrow, &ours, &theirs);
         pthread_kill(watched, borrow);
-        if (!waits_for(&entered, ENTER))
+        if (!waits_for(&entered, LEND))
             atomic_store(&given_up, 1);
         else
             waits_for(&judged, 3600.0);
@@ -363,6 +372,17 @@ static PyObject *stop(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *returned(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    /* A thread that has returned needs the lock to answer. */
+    Py_BEGIN_ALLOW_THREADS
+    waits_for_no(&asked, RETURN);
+    Py_END_ALLOW_THREADS
+    return PyBool_FromLong(!atomic_load(&asked));
+}
+
 static PyObject *thread(PyObject *module, PyObject *unused)
 {
     (void)module;
@@ -375,6 +395,8 @@ static PyMethodDef methods[] = {
      "start(judge, interval, patience, signals): watch the calling thread.\n\n"
      "True if this is possible."},
     {"stop", stop, METH_NOARGS, "stop(): watch it no longer."},
+    {"returned", returned, METH_NOARGS,
+     "returned(): whether the watched thread has returned to Python since the last look."},
     {"thread", thread, METH_NOARGS, "thread(): the system's number of the watched thread."},
     {NULL, NULL, 0, NULL},
 };

@@ -20,5 +20,8 @@ def start(
 def stop() -> None:
     """Watch it no longer."""
 
+def returned() -> bool:
+    """Whether the watched thread has returned to Python since the last look."""
+
 def thread() -> int:
     """The number that the system has for the watched thread."""
