@@ -78,7 +78,8 @@ def _this_package() -> Iterator[Condition]:
     if missing:
         yield Condition(
             "parts in C", "note", f"missing: {', '.join(missing)}",
-            "Without them --fold is not available, and large messages take longer to copy.",
+            "Without them --fold is not available, ranks share assignments in shared modules, "
+            "and large messages take longer to copy.",
         )  # fmt: skip
     else:
         yield Condition("parts in C", "ok", "compiled")
@@ -86,8 +87,8 @@ def _this_package() -> Iterator[Condition]:
 
 PARTS_IN_C = (
     "pysmpi.mpi.base.memcopy", "pysmpi.runtime.folding.hooks",
-    "pysmpi.runtime.process.dict_versions", "pysmpi.runtime.process.frame_stacks",
-    "pysmpi.runtime.stalls.watch",
+    "pysmpi.runtime.process.attribute_hooks", "pysmpi.runtime.process.dict_versions",
+    "pysmpi.runtime.process.frame_stacks", "pysmpi.runtime.stalls.watch",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pysmpi.cli.demo import DEMOS, PROGRAMS
+from pysmpi.cli.doctor import PARTS_IN_C
 from pysmpi.cli.main import COMMANDS, GROUPS
 from pysmpi.cli.run import command as run
 from pysmpi.cli.run_options import SECTIONS
@@ -78,6 +79,14 @@ def test_doctor_finds_nothing_wrong_here(pysmpi: Command) -> None:
     assert conditions["a run of four ranks"]["text"] == "right"
     assert conditions["packages"]["state"] == "ok" and "greenlet" in conditions["packages"]["text"]
     assert str(ROOT) in conditions["pysmpi"]["text"]
+
+
+def test_doctor_looks_for_each_part_in_c() -> None:
+    sources = {
+        str(path.relative_to(ROOT).with_suffix("")).replace(os.sep, ".")
+        for path in (ROOT / "pysmpi").rglob("*.c")
+    }
+    assert sources == set(PARTS_IN_C)
 
 
 def test_doctor_names_a_package_that_is_missing(tmp_path: Path) -> None:
