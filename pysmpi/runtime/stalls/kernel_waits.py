@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
 
 from pysmpi.runtime.outside.peers import PeerSide, has_children, leaves, side_of
 
@@ -87,20 +86,26 @@ class Ender(IntEnum):
     OUTSIDE = 3  # another process, or the time
 
 
-class KernelWait(NamedTuple):
+class KernelWait:
     """A wait: the function, who can end it, and a sentence that says why."""
 
-    function: str
-    ender: Ender
-    why: str
+    __slots__ = ("function", "ender", "why")
+
+    def __init__(self, function: str, ender: Ender, why: str) -> None:
+        self.function = function
+        self.ender = ender
+        self.why = why
 
 
-class _State(NamedTuple):
+class _State:
     """The call of the operating system in which a thread is, and its stack pointer."""
 
-    name: str
-    arguments: tuple[int, ...]
-    stack: int
+    __slots__ = ("name", "arguments", "stack")
+
+    def __init__(self, name: str, arguments: tuple[int, ...], stack: int) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.stack = stack
 
 
 def _content(path: str) -> str:
@@ -156,7 +161,7 @@ def wait_of(thread: int, call: str = "") -> KernelWait:
         return KernelWait("sleep", Ender.UNKNOWN, "it looks for a change again and again")
     found = _judged(state, thread)
     if found.ender is Ender.INSIDE and _ends_by_itself(state):
-        return found._replace(ender=Ender.NEARBY)
+        found.ender = Ender.NEARBY
     return found
 
 
@@ -370,24 +375,22 @@ def _futex(address: int, waiting: int) -> tuple[Ender, str]:
     return Ender.INSIDE, "only this job can release it"
 
 
-class _Mapping(NamedTuple):
-    begin: int
-    end: int
-    flags: str
-    place: tuple[str, str]  # device and inode
-    name: str
+class _Mapping:
+    """A line of the table of a process's memory."""
+
+    __slots__ = ("begin", "end", "flags", "place", "name")
+
+    def __init__(self, line: str) -> None:
+        words = line.split(None, 5)
+        begin, _, end = words[0].partition("-")
+        self.begin, self.end = int(begin, 16), int(end, 16)
+        self.flags = words[1]
+        self.place = words[3], words[4]  # device and inode
+        self.name = words[5] if len(words) > 5 else ""
 
 
 def _mappings(pid: int | str = "self") -> list[_Mapping]:
-    found = []
-    for line in _content(f"/proc/{pid}/maps").splitlines():
-        words = line.split(None, 5)
-        begin, _, end = words[0].partition("-")
-        name = words[5] if len(words) > 5 else ""
-        found.append(
-            _Mapping(int(begin, 16), int(end, 16), words[1], (words[3], words[4]), name)
-        )
-    return found
+    return [_Mapping(line) for line in _content(f"/proc/{pid}/maps").splitlines()]
 
 
 def _mapping(address: int) -> _Mapping | None:
