@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,17 @@ INSIDE = {
         "libc.flock(file.fileno(), 2)",
         "libc.flock(file.fileno(), 8)",
     ),
+    "pipe with a name": (
+        "if rank == 0: os.mkfifo('pipe')\nworld.Barrier()",
+        "libc.open(b'pipe', os.O_RDONLY)",
+        "open('pipe', 'w')",
+    ),
+    "semaphore of System V": (
+        "gate = world.bcast(libc.semget(0, 1, 0o1600) if rank == 0 else None)\n"
+        "open('gate', 'w').write(str(gate))",
+        "libc.semop(gate, b'\\0\\0\\xff\\xff\\0\\0', 1)",
+        "libc.semop(gate, b'\\0\\0\\1\\0\\0\\0', 1)",
+    ),
     "semaphore": (
         "place = ctypes.create_string_buffer(64) if rank == 0 else None\n"
         "where = world.bcast(ctypes.addressof(place) if rank == 0 else None)\n"
@@ -154,7 +167,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.Popen[str]]:
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
     """All runs at the same time: they mostly wait."""
     found = {}
     for name, (prepare, wait, release) in INSIDE.items():
@@ -165,7 +178,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, subprocess.Popen
         found[name] = start(tmp_path_factory.mktemp("inside"), 2, body)
     alone = "ends = os.pipe()\nlibc.alarm(5)\nlibc.read(ends[0], data, 1)\n"
     found["alone"] = start(tmp_path_factory.mktemp("alone"), 1, alone)
-    return found
+    yield found
+    for process in found.values():
+        process.kill()
+        process.wait()
+    for gate in tmp_path_factory.getbasetemp().glob("inside*/gate"):
+        ctypes.CDLL(None).semctl(int(gate.read_text()), 0, 0)  # IPC_RMID
 
 
 @pytest.mark.parametrize("name", INSIDE)

@@ -60,6 +60,8 @@ _USUAL = {
 _SLEEPS = {"nanosleep", "clock_nanosleep"}
 _CHILDREN = {"wait4", "waitid"}
 _LOCKS = {"flock", "fcntl"}
+_OF_SYSTEM_V = {"semop", "semtimedop", "msgrcv", "msgsnd"}
+_OPENS = {"open", "openat"}
 _OF_ONE_DESCRIPTOR = {
     "read", "write", "pread64", "readv", "writev", "accept", "accept4", "sendto", "recvfrom",
     "sendmsg", "recvmsg", "recvmmsg", "epoll_wait", "epoll_pwait", "epoll_pwait2",
@@ -208,12 +210,28 @@ def _judged(state: _State, thread: int) -> KernelWait:
         return KernelWait(usual, Ender.OUTSIDE, "it ends with a child process")
     if name in _LOCKS:
         return KernelWait(usual, *_lock(arguments[0]))
+    if name in _OF_SYSTEM_V and not has_children():
+        return KernelWait(usual, Ender.NEARBY, "a program of this computer would have to end it")
+    if name in _OPENS and not has_children():
+        path = _path(arguments[0] if name == "open" else arguments[1])
+        if path is not None:
+            why = f"it waits for the other end of the pipe {path!r} to be opened"
+            return KernelWait(usual, Ender.NEARBY, why)
     if name == "futex":
         return KernelWait("a lock", *_futex(arguments[0], thread))
     fds = _descriptors(name, arguments)
     if fds is None:
         return KernelWait(usual, Ender.UNKNOWN, "the system does not say for whom")
     return KernelWait(usual, *_ends(fds))
+
+
+def _path(address: int) -> str | None:
+    """The path at an address, if it is that of a pipe with a name."""
+    try:
+        path = os.fsdecode(_string_at(address))
+        return path if stat.S_ISFIFO(_stat(path).st_mode) else None
+    except (OSError, ValueError):
+        return None
 
 
 def _descriptors(name: str, arguments: tuple[int, ...]) -> list[int] | None:

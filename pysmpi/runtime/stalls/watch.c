@@ -28,7 +28,7 @@
 #define WATCHER_STACK ((size_t)64 << 10)
 #define JUDGE_STACK ((size_t)4 << 20)
 #define IDLE 0.05 /* the share of a processor that a process uses at most while it waits */
-#define ENTER 2.0 /* seconds to get the interpreter's lock */
+#define ENTER 5.0 /* seconds to get the interpreter's lock */
 #define LEND 10.0 /* seconds for the main thread to lend it, which others may keep from running */
 #define RETURN 0.1 /* seconds in which a thread that gets the lock answers */
 #define DEAF_QUIET 2.0 /* seconds from a signal to the end, if the main thread waits */
