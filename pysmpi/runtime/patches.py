@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, TypeGuard
 
 _MISSING = object()
+# What functions of `os` can do: programs look for the functions themselves in these sets.
+_ABILITIES: tuple[set[Any], ...] = (
+    os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks,
+)  # fmt: skip
 
 
 class Patches:
@@ -20,9 +26,12 @@ class Patches:
         """Set `owner.name` to `value`; return the old value.
 
         A built-in function of another module (`os.getpid` from `posix`) is also replaced there,
-        because `pickle` looks for it there.
+        because `pickle` looks for it there. The replacement of a function of `os` can do what the
+        function can.
         """
         old = vars(owner).get(name, _MISSING)
+        if owner is os:
+            self._able(old, value)
         if isinstance(old, BuiltinFunctionType):
             home = sys.modules.get(old.__module__ or "")
             if home is not None and home is not owner and vars(home).get(name) is old:
@@ -33,6 +42,12 @@ class Patches:
         else:
             self._undo.append(lambda: setattr(owner, name, old))
         return None if old is _MISSING else old
+
+    def _able(self, old: object, new: object) -> None:
+        for able in _ABILITIES:
+            if old in able and new not in able:
+                able.add(new)
+                self._undo.append(partial(able.discard, new))
 
     def entry(self, mapping: dict[str, object], name: str, value: object) -> None:
         """Set `mapping[name]` to `value`."""

@@ -40,3 +40,17 @@ def test_ranks_print_what_processes_print(program, tmp_path):
         if real[rank][row] != simulated[rank].get(row)
     ]
     assert not different, "\n".join(different)
+
+
+def test_functions_of_os_can_do_in_ranks_what_they_can_do_elsewhere(tmp_path):
+    program = tmp_path / "abilities.py"
+    program.write_text(
+        "import os\n"
+        "for can in 'dir_fd', 'effective_ids', 'fd', 'follow_symlinks':\n"
+        "    able = getattr(os, 'supports_' + can)\n"
+        "    print(can, *sorted(n for n in dir(os) if vars(os)[n] in (*able, 0)))\n"
+    )
+    real = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "pysmpi", "run", "-q", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "chdir" in real.stdout and done.stdout == real.stdout

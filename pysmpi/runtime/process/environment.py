@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -261,13 +260,7 @@ def _patch_proc(patches: Patches) -> None:
     patches.set(builtins, "open", replaced)
     for name in ("open", "listdir", "readlink", "stat", "lstat", "access", "scandir"):
         if hasattr(os, name):
-            real = getattr(os, name)
-            new = of_path(real)
-            patches.set(os, name, new)
-            for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
-                if real in able:
-                    able.add(new)
-                    patches.call_back(partial(able.discard, new))
+            patches.set(os, name, of_path(getattr(os, name)))
 
 
 def patch_psutil(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
