@@ -68,6 +68,7 @@ _TAG_WORDS = frozenset(
      "merge-stderr-to-stdout", "merge")
 )  # fmt: skip
 _RANKS = ("-n", "-np", "--np")
+_TASKS = ("-n", "-np", "--np", "--ntasks")
 _CONFIG_FILES = ("configfile", "app", "multi-prog")
 _MARK = re.compile(r"%(\d*)([a-zA-Z%])")
 
@@ -293,16 +294,23 @@ def _lines(path: str) -> list[list[str]]:
 
 def _multi_prog(args: list[str], at: int) -> list[str]:
     """The job that a file of srun describes: `RANKS PROGRAM ARG...` in each line."""
-    del args[at]
-    if at >= len(args):
-        raise UsageError("--multi-prog: expected a file after it")
-    path = args.pop(at)
+    name, equals, path = args.pop(at).partition("=")
+    if not equals:
+        # As the program of a job, the file may stand behind other options.
+        places = [
+            place
+            for place in range(at, len(args))
+            if not args[place].startswith("-") and (place == at or args[place - 1] not in _TASKS)
+        ]
+        if not places:
+            raise UsageError(f"{name}: expected a file after it")
+        path = args.pop(at if places[0] == at else places[-1])
     total = None
     kept: list[str] = []
     rest = iter(args)
     for word in rest:
         name, equals, value = word.partition("=")
-        if name in ("-n", "-np", "--np", "--ntasks"):
+        if name in _TASKS:
             total = whole(value if equals else next(rest, ""), 7)
         else:
             kept.append(word)

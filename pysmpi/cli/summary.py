@@ -122,7 +122,9 @@ def _compute(result: Result) -> str:
     if speed is None:
         own = " x 1 (cores as fast as this computer's)"
         return result.compute + (own if factor == 1.0 else "")
-    here = f"this computer: {speed / 1e9:.3g} Gflop/s a core"
+    recorded = result.compute not in ("native", "steady")
+    computer = "recorded on a computer of" if recorded else "this computer:"
+    here = f"{computer} {speed / 1e9:.3g} Gflop/s a core"
     if factor is None:
         return f"{result.compute} scaled to cores of several speeds ({here})"
     return f"{result.compute} x {factor:.3g} ({here}, simulated: {speed / factor / 1e9:.3g})"

@@ -181,9 +181,17 @@ def test_programs_in_a_file(status, write):
     assert code == 0, err
     assert sorted(out.splitlines()) == ["0 ['one']", "1 ['two words']", "2 ['two words']"]
     write("multi", "0 p.py first\n1-2 p.py %t:%o\n* p.py rest\n")
-    code, out, err = status("run", "-q", "-n", "4", "--multi-prog", "multi")
-    assert code == 0, err
-    assert sorted(out.splitlines()) == ["0 ['first']", "1 ['1:0']", "2 ['2:1']", "3 ['rest']"]
+    for words in (
+        ["-n", "4", "--multi-prog", "multi"],
+        ["--multi-prog", "multi", "-n", "4"],
+        ["--multi-prog", "-n", "4", "multi"],
+        ["--multi-prog", "--compute", "none", "--ntasks=4", "multi"],
+        ["--multi-prog", "multi", "-n", "4", "--compute", "none"],
+        ["--multi-prog=multi", "-np", "4"],
+    ):
+        code, out, err = status("run", "-q", *words)
+        assert code == 0, (words, err)
+        assert sorted(out.splitlines()) == ["0 ['first']", "1 ['1:0']", "2 ['2:1']", "3 ['rest']"]
 
 
 def test_the_working_directory(status, write, tmp_path: Path):
@@ -243,6 +251,7 @@ def test_options_without_effect(status, write, words):
         (["--display", "tree", "ok.py"], "--display: expected map, got 'tree'"),
         (["-configfile"], "-configfile: expected a file after it"),
         (["-configfile", "nope"], "nope: cannot be read"),
+        (["--multi-prog", "-n", "2"], "--multi-prog: expected a file after it"),
         (["--multi-prog", "gap", "-n", "2"], "gap: expected a program of rank 0, got none"),
         (["ok.py", ":", "-l", "ok.py"], "-l: expected before the first ':'"),
         (["okk.py"], "did you mean ok.py?"),

@@ -8,6 +8,7 @@ import pytest
 
 import pysmpi
 from pysmpi.cli.summary import summary
+from pysmpi.cli.summary import summary
 from pysmpi.errors import UsageError
 from pysmpi.runtime.virtual_time.recordings import HEADER, read_recording
 
@@ -36,6 +37,14 @@ def test_the_same_job_takes_the_recorded_times(recorded):
     assert result.remarks == []
     spent = sum(sum(blocks) for blocks in read_recording(file).blocks.values()) * 1e-9
     assert sum(rank["compute_seconds"] for rank in result.ranks) == pytest.approx(spent)
+
+
+def test_the_summary_names_the_speed_of_the_recording(recorded):
+    program, file = recorded
+    result = pysmpi.run(program, 3, args=("4",), compute=file, platform="graphene")
+    speed = f"{read_recording(file).speed / 1e9:.3g} Gflop/s a core"
+    assert f"(recorded on a computer of {speed}, simulated: 3.54)" in summary(result)
+    assert "this computer" not in summary(result)
 
 
 @pytest.mark.parametrize(
