@@ -8,7 +8,6 @@ import pytest
 
 import pysmpi
 from pysmpi.cli.summary import summary
-from pysmpi.cli.summary import summary
 from pysmpi.errors import UsageError
 from pysmpi.runtime.virtual_time.recordings import HEADER, read_recording
 
