@@ -349,3 +349,44 @@ def test_a_partition_that_is_tested_for_ever(
     )
     line = "rank 0 has not called Pready for partitions 2-3 of its Psend_init at prog.py:L2"
     assert placed(line) in str(result.error)
+
+
+# Calls in which ranks that are not the root give MPI.IN_PLACE, and the argument.
+IN_PLACE = [
+    *((f"comm.{name}(MPI.IN_PLACE, long)", "sendbuf") for name in ("Reduce", "Ireduce", "Gather")),
+    ("comm.Reduce_init(MPI.IN_PLACE, long)", "sendbuf"),
+    *(
+        (f"comm.{name}(long, MPI.IN_PLACE)", "recvbuf")
+        for name in (
+            "Scatter", "Iscatter", "Scatter_init", "Scatterv", "Iscatterv", "Scatterv_init"
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "argument"), IN_PLACE)
+@pytest.mark.parametrize("wait", ["request.Wait()", "MPI.Request.Waitall([request])"])
+def test_in_place_is_for_the_root(
+    call: str, argument: str, wait: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = call[5 : call.index("(")]
+    program = f"comm.Barrier()\nlong = np.zeros(2 * size)\nrequest = {call}\n"
+    if name.endswith("_init"):
+        program += "request.Start()\n"
+    if request_of(name):
+        program += wait + "\n"
+    path = tmp_path / "prog.py"
+    path.write_text(HEAD + program)
+    result = pysmpi.run(str(path), 3, check=False, compute="none")
+    assert result.exit_status != 0
+    expected = (
+        "MPI.IN_PLACE is for the root, the other ranks must give their buffers: "
+        f"ranks 1-2 give it as {argument} of {name} at prog.py:L3"
+    )
+    assert placed(expected) in str(result.error)
+
+
+def request_of(name: str) -> bool:
+    """Whether a call returns a request."""
+    return name.startswith("I") or name.endswith("_init")

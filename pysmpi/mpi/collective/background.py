@@ -12,6 +12,7 @@ from pysmpi.mpi.collective.execution import (
     UNDECIDED,
     alone,
     decided,
+    detail_of,
     in_background,
     schedule_of,
 )
@@ -100,6 +101,10 @@ class CollectiveOperation(RequestOperation):
             status._fill(ANY_SOURCE, ANY_TAG, 0)
             status.error = self.error
         return self.error
+
+    def error_detail(self, error: int) -> str:
+        """The message of the error."""
+        return detail_of(self.contribution, error)
 
 
 class PersistentCollective(CollectiveOperation):

@@ -36,6 +36,7 @@ from pysmpi.mpi.collective.data import (
     merged,
 )
 from pysmpi.mpi.collective.execution import call_of, count_of, counts_of, run
+from pysmpi.mpi.collective.in_place import note_in_place
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.communicator import Communicator, check_intact
@@ -143,7 +144,7 @@ def bcast(comm: object, buf: object, root: object) -> Contribution:
 
 def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Gather and Gatherv."""
-    if isinstance(root, int):
+    if isinstance(root, int) and sendbuf is not _IN_PLACE:
         communicator, me = located(comm)
         if root != me and _is_member(communicator, root):
             found = contiguous(sendbuf, False)
@@ -160,6 +161,8 @@ def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object
     receives = root == (ROOT if place.inter else me)
     if receives:
         held(blocks)
+    elif sendbuf is _IN_PLACE and not place.inter:
+        note_in_place(communicator, me, "sendbuf")
     if in_place:
         send = blocks.block(me)
     elif receives and not place.inter and alias_of_block(send, blocks, me, not v):
@@ -183,7 +186,7 @@ def gather(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object
 
 def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: object) -> Contribution:
     """Scatter and Scatterv."""
-    if isinstance(root, int):
+    if isinstance(root, int) and recvbuf is not _IN_PLACE:
         communicator, me = located(comm)
         if root != me and _is_member(communicator, root):
             found = contiguous(recvbuf, True)
@@ -200,6 +203,8 @@ def scatter(comm: object, v: bool, sendbuf: object, recvbuf: object, root: objec
     sends = root == (ROOT if place.inter else me)
     counts = None
     if not sends:
+        if recvbuf is _IN_PLACE and not place.inter:
+            note_in_place(communicator, me, "recvbuf")
         count, unit = units_of(receive)
     else:
         held(blocks)
@@ -285,7 +290,7 @@ def reduce(
     comm: object, sendbuf: object, recvbuf: object, op: object, root: object
 ) -> Contribution:
     """Reduce."""
-    if isinstance(root, int):
+    if isinstance(root, int) and sendbuf is not _IN_PLACE:
         communicator, me = located(comm)
         if _is_member(communicator, root):
             if root != me:
@@ -309,6 +314,8 @@ def reduce(
     assert isinstance(send, MessageRegion) and isinstance(receive, MessageRegion)
     takes = root == (ROOT if place.inter else me)
     brings = not place.inter or root >= 0
+    if sendbuf is _IN_PLACE and not takes and not place.inter:
+        note_in_place(communicator, me, "sendbuf")
     whole = receive if takes else send
     message = receive if in_place else send
     return _reduction(

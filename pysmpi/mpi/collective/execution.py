@@ -26,6 +26,7 @@ from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.collective.in_place import misplaced
 from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.agreement import tag_of
@@ -445,4 +446,11 @@ def _leave(rank: Rank, subject: object, contribution: Contribution) -> None:
     if listeners.collective_left is not None:
         listeners.notify("collective_left", contribution, rank)
     if error:
-        fail(error, _DETAILS.get(error, ""), subject)
+        fail(error, detail_of(contribution, error), subject)
+
+
+def detail_of(contribution: Contribution, error: int) -> str:
+    """The message of an error that has ended a call."""
+    said = _DETAILS.get(error, "")
+    given = misplaced(contribution.communicator, contribution.number)
+    return f"{said}; {given}" if given else said

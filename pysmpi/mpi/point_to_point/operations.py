@@ -64,6 +64,10 @@ class RequestOperation:
         """A call has completed it; return the error class of what it leaves to be done."""
         return SUCCESS
 
+    def error_detail(self, error: int) -> str:
+        """The message of an error with which it has ended."""
+        return ""
+
     def result(self) -> object:
         """The Python object that a lower-case call returns."""
         return None

@@ -90,7 +90,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return False
         error = operation.fill(status)
         if error:
-            fail(error, "", operation.subject)
+            fail(error, operation.error_detail(error), operation.subject)
         return True
 
     def _active(self, status: Status | None) -> Any:
@@ -116,7 +116,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         """Return from the call that completed the operation, with its error if it has one."""
         error = self._finish(operation, status)
         if error:
-            fail(error, "", operation.subject)
+            fail(error, operation.error_detail(error), operation.subject)
 
     # Completion of several requests.
 
@@ -167,7 +167,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             operation = items[i]._impl
             error = operation.fill(status)
             if error:
-                fail(error, "", operation.subject)
+                fail(error, operation.error_detail(error), operation.subject)
         return i, flag
 
     @classmethod
@@ -640,6 +640,7 @@ def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | Non
 def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
     entries = _extend(statuses, len(items))
     errors = []
+    details: dict[str, None] = {}
     subject = None
     for i, item in enumerate(items):
         operation = item._impl
@@ -652,11 +653,13 @@ def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
         errors.append(error)
         if error:
             subject = operation.subject
+            details.setdefault(operation.error_detail(error))
     if any(errors):
         if entries is not None:
             for status, error in zip(entries, errors):
                 status.error = error
-        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", subject)
+        said = [f"requests ended with the error classes {errors}", *filter(None, details)]
+        fail(ERR_IN_STATUS, ": ".join(said), subject)
 
 
 def _finish_some(

@@ -13,8 +13,8 @@ from pysmpi import text
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.buffers.memory import IN_PLACE
 from pysmpi.mpi.collective.background import PersistentCollective
+from pysmpi.mpi.collective.in_place import misplaced
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.buffered import ATTACHED
 from pysmpi.mpi.point_to_point.partitioned import Partitioned
@@ -99,6 +99,9 @@ class Causes:
                 lines += self._explain_lock(wait, piece, request.payload)
             elif isinstance(piece.operation, PersistentCollective):
                 lines += [(1, line) for line in idle_collective(piece.operation)]
+                made = piece.operation.contribution
+                given = misplaced(made.communicator, made.number)
+                lines += [(1, given)] if given else []
             elif isinstance(piece.operation, Partitioned):
                 lines += [(1, line) for line in partitions(piece.operation)]
                 lines += self._about_peer(
@@ -353,13 +356,8 @@ class Causes:
         )
         name = describe_communicator(wait.rank, communicator)
         line = f"sizes differ in {call}, call number {number} of {name}: {said}"
-        rooted = "root" in wait.arguments
-        if rooted and 0 in sizes and any(
-            peer.made is not None and any(value is IN_PLACE for value in peer.made.values)
-            for peer in self.waits if peer.call == wait.call
-        ):  # fmt: skip
-            line += "; MPI.IN_PLACE is for the root, the other ranks must give their buffers"
-        return [(1, line)]
+        given = misplaced(communicator, collective.number)
+        return [(1, f"{line}; {given}" if given else line)]
 
     def difference(self, communicator: Communicator) -> FirstDifference | None:
         """The first collective call of a communicator in which its ranks differ."""
