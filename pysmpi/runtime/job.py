@@ -51,7 +51,7 @@ from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock
 from pysmpi.runtime.reports.exit_status import USAGE, exit_status
 from pysmpi.runtime.reports.glances import Glances, limit
 from pysmpi.runtime.reports.result import Result, plain
-from pysmpi.runtime.reports.waiting import unreceived
+from pysmpi.runtime.reports.unreceived import unreceived
 from pysmpi.runtime.shadow.setup import Shadowing
 from pysmpi.runtime.simulation import Outcome, Simulation
 from pysmpi.runtime.spawning import ProgramPart, Segment, Spawner

@@ -31,6 +31,15 @@ WAITS = {
         3, "comm.Gather(MPI.IN_PLACE, np.zeros(2 * size), root=0)",
         ["sizes differ in Gather, call number 1 of WORLD", "MPI.IN_PLACE is for the root"],
     ),
+    "roots that differ in reduce": (
+        3, "comm.barrier(); comm.reduce(rank, root=rank)",
+        ["roots differ in reduce: rank 0 called reduce(root=0), rank 1 is in reduce(root=1) at "
+         "prog.py:L1, rank 2 is in reduce(root=2)", "as call number 2 of WORLD"],
+    ),
+    "roots that differ in reduce, and all go on": (
+        3, "comm.reduce(rank, root=2 - rank)\ncomm.barrier()",
+        ["roots differ in reduce: rank 0 called reduce(root=2)"],
+    ),
     "partition that is not ready": (
         2,
         """\

@@ -67,6 +67,9 @@ class ArgumentsDiffer(Diagnostic):
     The root, the reduction operator, the count and the datatype must agree. Unlike in messages
     between two ranks, the buffer of a receiver must not be larger than the data.
 
+    Ranks with other roots may all end: a root does not wait for the receivers of a small message.
+    Without `--check` the summary then has a warning: data that a rank never received.
+
     ## Why it is bad
 
     Libraries do not compare these arguments. With other roots, ranks wait for ever or get no data;

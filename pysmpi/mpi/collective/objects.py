@@ -178,13 +178,26 @@ def traded(comm: object, items: list[bytes]) -> list[bytes]:
     return found
 
 
+class Outbox(dict[tuple[bool, int], bytes]):
+    """The pickled objects that a rank has sent in a reduction: by side and rank.
+
+    `root` is that of the call, None if it has none.
+    """
+
+    __slots__ = ("root",)
+
+    def __init__(self, root: int | None) -> None:
+        super().__init__()
+        self.root = root
+
+
 class Tree:
     """A lower-case reduction: objects are sent from rank to rank and combined at each.
 
     With an intercommunicator, ranks are those of the own group by default.
     """
 
-    def __init__(self, comm: object) -> None:
+    def __init__(self, comm: object, root: int | None = None) -> None:
         communicator, me, _ = where(comm)
         self.comm = comm
         self.communicator = communicator
@@ -192,7 +205,9 @@ class Tree:
         self.size = communicator.size
         self.number = communicator.next_call(me)
         self.tag = tag_of(self.number, "reduction of objects")
-        self.shared = communicator.enter(self.number, "reduction of objects", me, {})
+        self.shared = communicator.enter(
+            self.number, "reduction of objects", me, Outbox(root)
+        )
         self.remote_shared = self.shared.remote or self.shared
         self.context = communicator.coll
         self.first = self.remote_first = 0
@@ -402,7 +417,7 @@ class ObjectCollectives:
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)
         check_root(self, communicator, root)
-        with Tree(self) as tree:
+        with Tree(self, root) as tree:
             if not place.inter:
                 return tree.reduce(sendobj, op, root)
             if root == ROOT:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pysmpi import text
 from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.collective.objects import Outbox
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 from pysmpi.records import record
 from pysmpi.runtime.reports.waiting import Wait, public
@@ -193,6 +194,8 @@ def _add(rounds: dict[int, dict[int, Made]], side: Communicator, state: Collecti
             root = None
             if isinstance(value, Contribution) and value.call.op in _ROOTED:
                 root = value.call.root
+            elif isinstance(value, Outbox):
+                root = value.root
             pid = members.group[rank]
             name = call or public(one.operation)
             made = Made(pid, one.operation, name, site, False, root)

@@ -427,26 +427,6 @@ def unmatched_sends(context: Context) -> Iterator[Send]:
     yield from found
 
 
-def unreceived(simulation: Simulation) -> str | None:
-    """A remark on the messages of the program that nobody has received; None if there are none."""
-    universe = simulation.universe
-    left: list[tuple[Communicator, Send]] = []
-    for number, communicator in universe.communicators.items():
-        if communicator.kind != "window" and communicator.p2p.number == number:
-            sends = unmatched_sends(communicator.p2p)
-            left += [(communicator, send) for send in sends if send.payload is not None]
-    if not left:
-        return None
-    communicator, send = left[0]
-    target = send.context.members[send.destination].pid
-    which = f"rank {communicator.remote.group[send.source]} to rank {target}"
-    if len(left) == 1:
-        said = f"1 message was never received: {which}, tag {send.tag}"
-    else:
-        said = f"{len(left):,} messages were never received, such as {which}, tag {send.tag}"
-    return f"{said}; --check messages shows the line"
-
-
 def posted_receives(context: Context, destination: int) -> list[Receive]:
     """The receives that wait at one rank of a context."""
     box = mailbox_at(context, destination)
