@@ -219,6 +219,102 @@ ASIDE = {
         start(beat, 1); start(beat, 0.25)
     """,
 }
+# The same for threads that wake each other or start others, in programs whose computations count.
+TOGETHER = {
+    "items handed on": """
+        first, second = queue.Queue(), queue.Queue()
+        def one():
+            while True:
+                first.put(1)
+                second.get()
+                time.sleep(0.1)
+        def two():
+            while True:
+                first.get()
+                time.sleep(0.1)
+                second.put(1)
+                if acts(): act()
+        start(one); start(two)
+    """,
+    "events set in turn": """
+        ping, pong = threading.Event(), threading.Event()
+        def one():
+            while True:
+                ping.set()
+                pong.wait(); pong.clear()
+        def two():
+            while True:
+                ping.wait(); ping.clear()
+                time.sleep(0.1)
+                if acts(): act()
+                pong.set()
+        start(one); start(two)
+    """,
+    "a condition notified": """
+        turn = threading.Condition()
+        def one():
+            while True:
+                time.sleep(0.1)
+                with turn: turn.notify()
+        def two():
+            with turn:
+                while True:
+                    turn.wait()
+                    if acts(): act()
+        start(one); start(two)
+    """,
+    "timer": """
+        def beat():
+            if acts(): return act()
+            timer = threading.Timer(0.1, beat)
+            timer.daemon = True
+            timer.start()
+        beat()
+    """,
+    "threads joined": """
+        def beat():
+            while True:
+                thread = threading.Thread(target=time.sleep, args=(0.1,))
+                thread.start()
+                thread.join()
+                if acts(): act()
+        start(beat)
+    """,
+    "threads that start their successors": """
+        def beat():
+            time.sleep(0.1)
+            if acts(): return act()
+            start(beat)
+        start(beat)
+    """,
+    "pool fed": """
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        def work():
+            if acts(): act()
+        def feed():
+            while True:
+                pool.submit(work)
+                time.sleep(0.1)
+        start(feed)
+    """,
+    "pool waited for": """
+        pool = concurrent.futures.ThreadPoolExecutor(2)
+        def feed():
+            while True:
+                list(pool.map(time.sleep, [0.1, 0.2]))
+                if acts(): act()
+        start(feed)
+    """,
+    "computations between beats": """
+        def beat():
+            done = 0
+            while True:
+                time.sleep(1e-4)
+                done += sum(range(1000))
+                if acts(): act()
+        start(beat)
+    """,
+}
 # Polls of the main thread, which end when `done()` is true.
 MAIN = {
     "test": "while not request.Test(): time.sleep(1e-3)",
@@ -259,8 +355,8 @@ def run(tmp_path: Path) -> Run:
     def run(program: str, left: int = 0, ranks: int = 2, **options: object) -> Result:
         path = tmp_path / "prog.py"
         path.write_text(HEAD.replace("LEFT", str(left)) + textwrap.dedent(program))
-        options.setdefault("cfg", {"smpi/most-polls": MOST})
-        return pysmpi.run(str(path), ranks, compute="none", check=False, **options)
+        options = {"cfg": {"smpi/most-polls": MOST}, "compute": "none"} | options
+        return pysmpi.run(str(path), ranks, check=False, **options)
 
     return run
 
@@ -287,6 +383,75 @@ def test_a_beat_that_ends_a_wait_is_not_reported(run: Run, kind: str):
         + "assert comm.recv(source=other) == other",
         BEATS,
     )  # fmt: skip
+    assert found.exit_status == 0, found.error
+
+
+@pytest.mark.parametrize("compute", ["none", "native"])
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_a_deadlock_is_found_although_threads_wake_others(run: Run, kind: str, compute: str):
+    found = run(
+        "acts = lambda: False\nact = print\n"
+        + textwrap.dedent(TOGETHER[kind]) + "comm.recv(source=other)",
+        compute=compute,
+    )  # fmt: skip
+    assert found.exit_status == 3, found.error
+    report = str(found.error)
+    assert report.startswith("PSM101 deadlock at"), report
+    assert "ranks 0-1  wait in recv(source=rank+1" in report, report
+    assert " in thread " in report, report
+    assert "cycle: 0 -> 1 (recv)   1 -> 0 (recv)" in report
+
+
+@pytest.mark.parametrize("end", ["comm.send(rank, other)", "over.set()"])
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_threads_that_wake_others_and_end_a_wait_are_not_reported(run: Run, kind: str, end: str):
+    waits = "over.wait(); comm.send(rank, other)\n" if "over" in end else ""
+    found = run(
+        f"acts = Count()\nover = threading.Event()\ndef act(): {end}\n"
+        + textwrap.dedent(TOGETHER[kind])
+        + waits
+        + "assert comm.recv(source=other) == other\ncomm.Barrier()",
+        BEATS,
+        compute="native",
+    )  # fmt: skip
+    assert found.exit_status == 0, found.error
+
+
+def test_a_long_sleep_may_end_a_wait_though_others_wake_each_other(run: Run):
+    found = run(
+        "acts = lambda: False\nact = print\n"
+        + textwrap.dedent(TOGETHER["items handed on"])
+        + textwrap.dedent("""
+        def late():
+            time.sleep(1000)
+            comm.send(rank, other)
+        start(late)
+        assert comm.recv(source=other) == other
+        comm.Barrier()
+        """),
+        compute="native",
+    )  # fmt: skip
+    assert found.exit_status == 0, found.error
+
+
+def test_threads_that_wake_the_main_thread_are_not_reported(run: Run):
+    found = run("""
+        items = queue.Queue()
+        def feed():
+            while True:
+                time.sleep(1)
+                items.put(1)
+        def beat():
+            while True: time.sleep(0.3)
+        start(beat)
+        if rank == 0:
+            start(feed)
+            left = 3000
+            while left: left -= items.get()
+            comm.send(0, 1)
+        else:
+            comm.recv()
+    """)
     assert found.exit_status == 0, found.error
 
 

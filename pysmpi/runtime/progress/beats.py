@@ -10,7 +10,7 @@ something outside of the run. So a stretch is only reported
 - after more than `LONG` simulated seconds, if only clocks have changed (`LONGER` if the main
   thread of a rank is among those that beat);
 - after `MANY` beats and `LONG` seconds, or `Watch.most` beats, if only threads beat that a rank has
-  beside its main one.
+  beside its main one. These may also compute, wake each other and start threads meanwhile.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pysmpi.frames import (
     shorten,
 )
 from pysmpi.installed import standard
+from pysmpi.kernel.activities import Bundle
 from pysmpi.kernel.engine import Alarm
 from pysmpi.kernel.process import Execution, Process
 from pysmpi.runtime.outside.peers import other_children
@@ -73,6 +74,8 @@ class Beats:
         self._told = False
         self._reads = 0
         self.steady = self.changing = 0  # looks since the latest change
+        self._latest = 0.0
+        self._woken = 0, 0.0
         self._restart()
         self.universe.on_beat = self._beat
 
@@ -127,7 +130,7 @@ class Beats:
     def _look(self) -> bool:
         """Look at all threads; whether the stretch of beats is in vain."""
         universe, engine = self.universe, self.simulation.engine
-        pending = list(self._pending())
+        pending, computing = self._pending()
         between = min(BETWEEN, self.most // 16)
         universe.beats_until = universe.beats + max(between, 20 * len(pending))
         if self._paced is not None:
@@ -136,17 +139,25 @@ class Beats:
             self._restart()
             return False
         now = engine.now
+        latest = self._latest_wait()
+        if latest > self._latest:
+            self._latest = latest
+            self._woken = universe.beats, now
         for (process, date), (place, lead) in list(self.awaited.items()):
             if date <= now:
                 self.fired[place] = max(self.fired.get(place, 0.0), lead)
                 del self.awaited[process, date]
-        certain = True
+        certain = not computing
+        soon = True
+        longest_of_all = 2.0 * max(self.fired.values(), default=0.0) + _SHORT
         states = set()
         for date, process, fiber in pending:
             place = self._place(fiber)
             longest = self.fired.get(place)
             if longest is None or date - now > 2.0 * longest + _SHORT:
                 certain = False
+                # Threads that wake each other, or start others, are met in places that are new.
+                soon = soon and date - now <= longest_of_all
             self.awaited.setdefault((process, date), (place, date - now))
             states.add((place, _state(fiber, False)))
             timed = _state(fiber, True)
@@ -161,10 +172,10 @@ class Beats:
         self.steady = self.steady + 1 if states <= self.states else 0
         self.states |= states
         universe.noting_clocks = note_clock
-        if not certain:
+        if not soon:
             return False
         fibers = [fiber for _, _, fiber in pending]
-        reason = self._reason(fibers)
+        reason = self._reason(fibers, certain)
         if not reason or self._outside(fibers):
             return False
         simulation = self.simulation
@@ -175,19 +186,28 @@ class Beats:
         self._restart()
         return True
 
-    def _reason(self, fibers: list[Fiber]) -> str:
-        """The sign that the beats are in vain, as a text; empty if there is none."""
+    def _reason(self, fibers: list[Fiber], certain: bool) -> str:
+        """The sign that the beats are in vain, as a text; empty if there is none.
+
+        With `certain`, all waits that are left have ended like that before.
+        """
+        now = self.simulation.engine.now
         beats = self.universe.beats - self.begun
-        lasted = self.simulation.engine.now - self.date
+        lasted = now - self.date
         aside = all(fiber is not fiber.rank.fiber for fiber in fibers)
         said = f"{beats:,} sleeps and timeouts in a row ended"
         if beats < min(LEAST, self.most):
             return ""
-        if self.steady >= SAMPLES:
+        if certain and self.steady >= SAMPLES:
             long = lasted >= (LONG if aside else LONGER)
             if self.changing >= SAMPLES or long:
                 return f"{said} and changed nothing"
-        if aside and (beats >= self.most or (beats >= MANY and lasted >= LONG)):
+        if not aside:
+            return ""
+        # A thread that wakes the main thread of its rank does not beat in vain.
+        beats = self.universe.beats - self._woken[0]
+        lasted = now - self._woken[1]
+        if beats >= self.most or (beats >= MANY and lasted >= LONG):
             return f"{said} and woke no rank"
         return ""
 
@@ -212,6 +232,9 @@ class Beats:
         self.begun = universe.beats
         self.date = engine.now
         self._mark = self._progress()
+        # The latest wait of a main thread, and the beats and the date when it was seen first.
+        self._latest = self._latest_wait()
+        self._woken = self.begun, self.date
         universe.beats_until = universe.beats + (min(FIRST, self.most // 4) or FIRST)
         universe.noting_clocks = None
         self._reads = universe.clock_reads
@@ -224,6 +247,11 @@ class Beats:
         self.steady = self.changing = 0
         self._paced = None
         self._told = False
+
+    def _latest_wait(self) -> float:
+        """The date at which a main thread has begun to wait last."""
+        mains = [rank.fiber for rank in self.simulation.waiting()]
+        return max((main.process.since for main in mains if main is not None), default=0.0)
 
     def _progress(self) -> object:
         """A value that changes when anything but beats happens."""
@@ -238,30 +266,45 @@ class Beats:
                     found[fiber.process] = fiber
         return found
 
-    def _pending(self) -> Iterator[tuple[float, Process, Fiber]]:
-        """The waits of threads that end at a date; none if other events are left."""
-        engine = self.simulation.engine
+    def _pending(self) -> tuple[list[tuple[float, Process, Fiber]], bool]:
+        """The waits of threads that end at a date, none if other events are left.
+
+        Computations of threads that a rank has beside its main one are among them, and told.
+        """
         fibers = self._fibers()
-        found = []
-        events: list[tuple[float, object]] = [
-            (engine.now, process) for process in engine.processes_ready()
-        ]
-        events += engine.queue.all()
-        for date, event in events:
-            process: Any = event
-            if isinstance(event, Alarm):
-                if event.request.done:
-                    continue
-                process = event.request.waiter
-                if process is None:  # a timeout of a wait that ended before it
-                    continue
-            elif isinstance(event, Execution):
-                process = event.process
+        found: dict[tuple[Process, float], Fiber] = {}
+        computing = False
+        for date, process, computes in self._events():
             fiber = fibers.get(process)
-            if fiber is None:
-                return
-            found.append((date, process, fiber))
-        yield from found
+            if fiber is None or (computes and fiber is fiber.rank.fiber):
+                return [], False
+            computing = computing or computes
+            found[process, date] = fiber
+        return [(date, process, fiber) for (process, date), fiber in found.items()], computing
+
+    def _events(self) -> Iterator[tuple[float, Any, bool]]:
+        """The events left: the date, the process or other event, and whether it computes."""
+        engine = self.simulation.engine
+        for ready in engine.processes_ready():
+            yield engine.now, ready, False
+        events: list[tuple[float, object]] = list(engine.queue.all())
+        events += [(engine.now, bundle) for bundle in engine.system.fresh]
+        for date, event in events:
+            if isinstance(event, Alarm):
+                # Without a waiter it is the timeout of a wait that ended before it.
+                if not event.request.done and event.request.waiter is not None:
+                    yield date, event.request.waiter, False
+            elif isinstance(event, Bundle):
+                for member in event.members():
+                    if isinstance(member, Execution):
+                        yield date, member.process, True
+                    else:
+                        yield date, member, True
+            elif isinstance(event, Execution):
+                if not event.gone and event.bundle is None:
+                    yield date, event.process, True
+            else:
+                yield date, event, False
 
     @staticmethod
     def _place(fiber: Fiber) -> Place:
