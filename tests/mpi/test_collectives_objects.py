@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,3 +166,31 @@ def test_a_graph_exchanges_along_its_edges(graph: Any, form: str) -> None:
                 expected += [100 * a + len(position)] * (1 + a)
         assert received == expected
         assert objects == [a for a, b in edges if b == me]
+
+
+def test_warnings_of_operations_name_the_line_of_the_program(tmp_path: Path) -> None:
+    program = tmp_path / "prog.py"
+    lines = [
+        "comm.allreduce(big)",
+        "comm.reduce(big, op=MPI.PROD)",
+        "comm.scan(big)",
+        "for i in range(2): MPI.SUM(big, big)",
+        "import warnings; warnings.simplefilter('always')",
+        "for i in range(2): MPI.SUM(big, big)",
+        "warnings.simplefilter('error')",
+        "try: MPI.SUM(big, big)",
+        "except RuntimeWarning: pass",
+    ]
+    head = [
+        "import numpy", "from mpi4py import MPI", "comm = MPI.COMM_WORLD",
+        "big = numpy.float64(1e308)",
+    ]  # fmt: skip
+    program.write_text("\n".join(head + lines) + "\n")
+    # In a process of its own: pytest collects the warnings of this one.
+    command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "3", "--compute", "none"]
+    done = subprocess.run([*command, str(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    shown = re.findall(r"^(\S+):(\d+): RuntimeWarning: overflow", done.stderr, re.M)
+    assert {os.path.basename(file) for file, _ in shown} == {"prog.py"}
+    # As separate processes: each rank that computes a sum shows its line once, unless always.
+    assert Counter(int(line) for _, line in shown) == {5: 1, 6: 1, 7: 2, 8: 3, 10: 6}

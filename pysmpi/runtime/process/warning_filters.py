@@ -11,16 +11,19 @@ only. A shared module has a registry for each rank with warnings in it.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+from pysmpi import frames
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches, is_module
 from pysmpi.runtime.process.exchange import Exchange
 
 _NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
           "_defaultaction")
+_HOME = os.path.dirname(frames.__file__) + os.sep  # of the package
 _REGISTRY = "__warningregistry__"
 
 
@@ -76,6 +79,28 @@ class _Filters:
                 exchange.give(exchange.shown, number, registry)
                 self.registries[name] = number
 
+    def moved(self, msg: Any) -> bool:
+        """Give a warning from code of pysmpi the line of the program; False if it is shown already.
+
+        An operation of MPI on objects warns at its own line, which all calls of the program share.
+        The registry of its module then has the lines of the program.
+        """
+        name = _own_module(msg.filename)
+        module = self.exchange.shared.get(name)
+        site = frames.current_site() if is_module(module) else None
+        if site is None:
+            return True
+        registry = vars(module).get(_REGISTRY) or {}
+        text, category = str(msg.message), msg.category
+        # The action "always" makes no entry.
+        if registry.pop((text, category, msg.lineno), None) is not None:
+            key = text, category, (site.file, site.line)
+            if key in registry:
+                return False
+            registry[key] = True
+        msg.filename, msg.lineno, msg.line = site.file, site.line, None
+        return True
+
     # While a shared module is imported, which happens once, the filters that it adds are for all.
 
     def begin_shared(self) -> None:
@@ -115,6 +140,14 @@ class _Filters:
         return found
 
 
+def _own_module(file: object) -> str:
+    """The name of the module of pysmpi that a file has; empty for other files."""
+    path = str(file)
+    if not path.startswith(_HOME):
+        return ""
+    return "pysmpi." + path[len(_HOME) :].removesuffix(".py").replace(os.sep, ".")
+
+
 def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
     """Give every rank its own state of warnings until the patches are undone."""
     filters = _Filters(exchange)
@@ -137,7 +170,8 @@ def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
 
     def _showwarnmsg(msg: object) -> None:
         filters.shown()
-        shows(msg)
+        if exchange.shown is exchange.outside or filters.moved(msg):
+            shows(msg)
 
     patches.set(module, "_showwarnmsg", like(shows, _showwarnmsg))
     imports.begin_shared.append(filters.begin_shared)
