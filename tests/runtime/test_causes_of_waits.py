@@ -40,6 +40,11 @@ WAITS = {
         3, "comm.reduce(rank, root=2 - rank)\ncomm.barrier()",
         ["roots differ in reduce: rank 0 called reduce(root=2)"],
     ),
+    "in place on all ranks of one of several requests": (
+        3, "MPI.Request.Waitall([comm.Ireduce(MPI.IN_PLACE, np.zeros(6)), comm.Ibarrier()])",
+        ["MPI.IN_PLACE is for the root, the other ranks must give their buffers: "
+         "ranks 1-2 give it as sendbuf of Ireduce at prog.py:L1"],
+    ),
     "partition that is not ready": (
         2,
         """\

@@ -20,10 +20,11 @@ from pysmpi import frames
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches, is_module
 from pysmpi.runtime.process.exchange import Exchange
+from pysmpi.version import HOME
 
 _NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
           "_defaultaction")
-_HOME = os.path.dirname(frames.__file__) + os.sep  # of the package
+_HOME = os.path.join(HOME, "")
 _REGISTRY = "__warningregistry__"
 
 

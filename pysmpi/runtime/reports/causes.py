@@ -13,7 +13,7 @@ from pysmpi import text
 from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
-from pysmpi.mpi.collective.background import PersistentCollective
+from pysmpi.mpi.collective.background import CollectiveOperation, PersistentCollective
 from pysmpi.mpi.collective.in_place import misplaced
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.buffered import ATTACHED
@@ -97,8 +97,9 @@ class Causes:
                 lines += self._explain_send(wait, piece, request)
             elif request is not None and isinstance(request.payload, LockClaim):
                 lines += self._explain_lock(wait, piece, request.payload)
-            elif isinstance(piece.operation, PersistentCollective):
-                lines += [(1, line) for line in idle_collective(piece.operation)]
+            elif isinstance(piece.operation, CollectiveOperation):
+                if isinstance(piece.operation, PersistentCollective):
+                    lines += [(1, line) for line in idle_collective(piece.operation)]
                 made = piece.operation.contribution
                 given = misplaced(made.communicator, made.number)
                 lines += [(1, given)] if given else []
