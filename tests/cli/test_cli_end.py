@@ -11,7 +11,11 @@ import pytest
 from cli.conftest import Command, environment
 
 # A shared module keeps the object, so that its rank does not call its finalizer.
-KEPT = "import numpy, weakref\nnumpy.kept = [open('kept.txt', 'w')]\nnumpy.kept[0].write('all')\n"
+KEPT = (
+    "import numpy, weakref\n"
+    "kept = vars(numpy)['kept'] = [open('kept.txt', 'w')]\n"
+    "kept[0].write('all')\n"
+)
 
 
 @pytest.fixture

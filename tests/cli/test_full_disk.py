@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import environment
+from cli.conftest import environment
 
 LIMIT = 4096  # bytes of a file: more is refused as on a full disk
 
@@ -62,12 +62,15 @@ def small_disk():
     """Files of this process cannot grow beyond the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    # Python would keep the part of a module's bytecode that the disk takes.
+    writes, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
+        sys.dont_write_bytecode = not writes
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -101,7 +104,8 @@ def test_an_archive_of_otf2(tmp_path: Path, trace):
     (tmp_path / "t.jsonl").write_bytes(trace)
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "trace", "convert", "t.jsonl", "out.otf2"],
-        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=120,
+        capture_output=True, text=True, cwd=tmp_path, timeout=120,
+        env=environment(PYTHONDONTWRITEBYTECODE="1"),
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
     )  # fmt: skip
     assert done.returncode == 2

@@ -31,7 +31,7 @@ def run(tmp_path: Path):
     import subprocess
     import sys
 
-    from conftest import environment
+    from cli.conftest import environment
 
     (tmp_path / "writer.py").write_text(WRITER)
     (tmp_path / "ok.py").write_text("pass\n")
@@ -121,7 +121,7 @@ def test_a_closed_reader_ends_labelled_output(run, tmp_path: Path):
     import subprocess
     import sys
 
-    from conftest import environment
+    from cli.conftest import environment
 
     line = f"{sys.executable} -m pysmpi run -q -n 2 -l -c 'print(5)' | true"
     done = subprocess.run(
@@ -203,7 +203,7 @@ def test_the_working_directory(status, write, tmp_path: Path):
 
 
 def test_the_wall_time_is_limited(run):
-    done = run("-n", "2", "--timeout", "0.5", "-c", "while True: pass")
+    done = run("-n", "2", "--timeout", "0.5", "-c", "turns = 0\nwhile True: turns += 1")
     assert done.returncode == 124
     assert b"pysmpi: ended after 0.5 s of wall time (--timeout)" in done.stderr
     assert run("-n", "1", "--timeout", "100", "ok.py").returncode == 0

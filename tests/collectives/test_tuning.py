@@ -132,7 +132,7 @@ def test_no_selection_file(tmp_path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         Selection(str(tmp_path / "none.sel"))
     (tmp_path / "binary.sel").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="not a text file"):
+    with pytest.raises(UsageError, match="expected a selection file, got UTF-16"):
         Selection(str(tmp_path / "binary.sel"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -276,7 +277,7 @@ def test_an_exploration_continues_where_it_stopped() -> None:
     first = Explorer(Executor(make), 4, settings)
     found = first.run()
     assert (found.executions, found.complete) == (2, False) and found.left > 0
-    trees = [SearchTree.load(tree.dump()) for tree in first.trees]
+    trees = [SearchTree.load(json.loads(json.dumps(tree.dump()))) for tree in first.trees]
     settings = SearchLimits(sends="buffered", shrink=False)
     rest = Explorer(Executor(make), 4, settings, trees=trees).run()
     assert rest.complete and rest.executions == 4

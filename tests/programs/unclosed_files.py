@@ -35,8 +35,8 @@ listed = [open(f"listed{rank}.txt", "w")]
 listed[0].write("listed")
 cycle = in_cycle(f"cycle{rank}.txt")
 gc.collect()  # the cycle is old from here on
-numpy.kept = [*getattr(numpy, "kept", []), open(f"shared{rank}.txt", "w")]
-numpy.kept[-1].write("shared")
+kept = vars(numpy)["kept"] = [*getattr(numpy, "kept", []), open(f"shared{rank}.txt", "w")]
+kept[-1].write("shared")
 archive = zipfile.ZipFile(f"archive{rank}.zip", "w")
 archive.writestr("inner", "archived")
 memory = logging.handlers.MemoryHandler(9, target=logging.FileHandler(f"log{rank}.txt"))

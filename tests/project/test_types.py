@@ -16,7 +16,7 @@ MOST = {
     "analysis": 10,
     "calibrate": 10,
     "checkers": 30,
-    "cli": 30,
+    "cli": 40,
     "cluster": 10,
     "collectives": 20,
     "debugging": 10,
@@ -24,15 +24,15 @@ MOST = {
     "faults": 10,
     "kernel": 50,
     "memory": 20,
-    "mpi": 340,
+    "mpi": 350,
     "network": 20,
     "platform": 20,
     "pytest_plugin": 30,
     "record": 40,
     "replay": 30,
-    "runtime": 460,
+    "runtime": 610,
     "sweeps": 40,
-    "trace": 70,
+    "trace": 80,
 }
 
 

@@ -157,8 +157,9 @@ def behave(kind):
         library = ctypes.CDLL(None)
         library.kill(library.getpid(), signal.SIGKILL)
     if kind == "hang":
+        turns = 0
         while True:
-            pass
+            turns += 1
     if kind == "wait":
         comm.recv()
     time.sleep(float(kind))
