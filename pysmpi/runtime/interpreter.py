@@ -216,7 +216,7 @@ class Interpreter:
             else:
                 _also(imports, name, partial(system.watch_later, exchange))
         system.install(patches, exchange)
-        attributes.install(patches, exchange)
+        attributes.install(patches, exchange, imports)
         patches.call_back(exchange.close)
 
     def __exit__(self, *exception: object) -> None:

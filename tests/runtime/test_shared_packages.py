@@ -347,3 +347,14 @@ def test_a_shared_module_adds_to_the_units_of_each_rank(site, write, capsys):
         "1 ['m', 'pc'] {'length': ['pc']}",
         "2 ['ly', 'm', 'pc'] {'length': ['ly', 'pc']}",
     ]
+
+
+def test_a_package_that_a_rank_imports_first_is_set_up_for_all(tmp_path) -> None:
+    """PyYAML registers its representers in classes while it is imported."""
+    program = tmp_path / "program.py"
+    program.write_text("import yaml\nprint(yaml.dump([1, None]).split())\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "3", str(program)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.stdout == "['-', '1', '-', 'null']\n" * 3, done.stderr

@@ -15,6 +15,7 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.buffers.memory import BUFFER_AUTOMATIC
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
@@ -64,7 +65,8 @@ def _table(rank: Rank) -> dict[object, Attached]:
 def attach(owner: object, buf: object, subject: object = None) -> None:
     """Attach memory to an owner; None: buffered sends allocate memory as needed."""
     table = _table(current())
-    nbytes = float("inf") if buf is None else acquire(buf, writable=True).memory.nbytes
+    automatic = buf is None or buf is BUFFER_AUTOMATIC
+    nbytes = float("inf") if automatic else acquire(buf, writable=True).memory.nbytes
     if owner in table:
         fail(ERR_BUFFER, "a buffer is attached already", subject)
     if nbytes < BSEND_OVERHEAD:

@@ -12,6 +12,7 @@ import contextlib
 from types import ModuleType
 
 from pysmpi.frames import module_of_caller
+from pysmpi.runtime.loading.imports import ImportSystem
 from pysmpi.runtime.patches import Patches
 from pysmpi.runtime.process.exchange import MISSING, Exchange, State
 
@@ -33,8 +34,9 @@ class Attributes:
 
     name = "attributes"
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, imports: ImportSystem) -> None:
         self.exchange = exchange
+        self.imports = imports
         self.things: dict[Key, object] = {}  # modules and classes
         self.base: dict[Key, object] = {}  # the common values
 
@@ -46,6 +48,8 @@ class Attributes:
             if key in self.base:
                 self.base[key] = vars(thing).get(name, MISSING)
             return
+        if self.imports.importing_shared > 0:
+            return  # a shared module sets up itself, and others that it uses
         actor = module_of_caller(1)
         if actor not in exchange.shown.modules and actor not in _AGENTS:
             return
@@ -92,10 +96,10 @@ class Attributes:
 _NOTHING: dict[Key, object] = {}
 
 
-def install(patches: Patches, exchange: Exchange) -> None:
+def install(patches: Patches, exchange: Exchange, imports: ImportSystem) -> None:
     """Give every rank its own assignments until the patches are undone."""
     if attribute_hooks is None:
         return
-    attributes = Attributes(exchange)
+    attributes = Attributes(exchange, imports)
     attribute_hooks.observe(attributes.note, exchange.shared, MISSING)
     patches.call_back(attribute_hooks.end)
