@@ -38,7 +38,8 @@ class Deadlock(Diagnostic):
     after 50,000 sleeps and timeouts in a row, or `--cfg smpi/most-polls:N` if that is less, while
     no message is sent and no rank continues. It reports them if their variables no longer change.
     Threads beside the main thread whose variables do change, such as a counter, are reported after
-    100,000 sleeps and 10^5 simulated seconds, or after N (a million) sleeps.
+    100,000 sleeps and 10^5 simulated seconds, or after N (a million) sleeps. The same holds for
+    threads that wake each other, start others or compute between their sleeps.
 
     ## Why it is bad
 

@@ -139,7 +139,8 @@ def test_suites_without_mpi_load_nothing(pytester: pytest.Pytester) -> None:
         def test_serial():
             loaded = {name for name in sys.modules if name.startswith("pysmpi")}
             assert loaded - {"pysmpi._interpreted"} == {
-                "pysmpi", "pysmpi.version", "pysmpi.pytest_plugin", "pysmpi.pytest_plugin.plugin",
+                "pysmpi", "pysmpi.text", "pysmpi.version", "pysmpi.pytest_plugin",
+                "pysmpi.pytest_plugin.plugin",
                 "pysmpi.pytest_plugin.plans", "pysmpi.pytest_plugin.outer_mpi",
             }
             assert not any(name.startswith(("mpi4py", "greenlet", "numpy")) for name in sys.modules)

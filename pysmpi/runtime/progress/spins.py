@@ -75,7 +75,8 @@ class Spins:
         ):
             return
         self._mark = None
-        poll = poll_at(file, frame.f_lineno)
+        line: int | None = frame.f_lineno  # None in code of the interpreter's own
+        poll = None if line is None else poll_at(file, line)
         if poll is None:
             rank.settle()
         elif poll.files:

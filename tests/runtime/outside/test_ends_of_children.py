@@ -127,7 +127,7 @@ def test_variables_of_the_job_are_not_those_of_ranks():
 
         pid = os.fork()
         if pid == 0:
-            os._exit(any(name.startswith("PYSMPI") for name in os.environ))
+            os._exit(any(name.startswith("PYSMPI_JOB") for name in os.environ))
         forked = os.waitpid(pid, 0)[1]
         shown = subprocess.run(["env"], capture_output=True, text=True).stdout
         return forked, any(name.startswith("PYSMPI_JOB") for name in os.environ), shown
