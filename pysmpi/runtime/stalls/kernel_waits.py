@@ -80,7 +80,7 @@ _SYSTEM = ("libc.so", "libc-", "ld-linux", "ld-", "libpthread", "[vdso]", "libst
 
 
 class Ender(IntEnum):
-    """Who can end a wait, the nearest first."""
+    """The processes that can end a wait, the nearest first."""
 
     INSIDE = 0  # this process only
     NEARBY = 1  # mostly this process, but others could, or a timeout
@@ -260,7 +260,7 @@ def _signed(number: int) -> int:
 
 
 def _ends(fds: Iterable[int]) -> tuple[Ender, str]:
-    """Who can act on one of some descriptors."""
+    """The nearest process that can act on one of some descriptors."""
     ends = [_end(fd) for fd in leaves(fds)]
     if not ends:
         return Ender.UNKNOWN, "the system does not say for whom"
@@ -268,7 +268,7 @@ def _ends(fds: Iterable[int]) -> tuple[Ender, str]:
 
 
 def _end(fd: int) -> tuple[Ender, str]:
-    """Who can act on a descriptor."""
+    """The nearest process that can act on a descriptor."""
     side = side_of(fd)
     if side is PeerSide.OUTSIDE:
         return Ender.OUTSIDE, f"the other end of descriptor {fd} is in another process"
@@ -349,7 +349,7 @@ def _listens_here(peer: object) -> bool:
 
 
 def _lock(first: int) -> tuple[Ender, str]:
-    """Who can release the lock of a file."""
+    """The nearest process that can release the lock of a file."""
     fd = _signed(first)
     try:
         wanted = _fstat(fd)
@@ -370,7 +370,7 @@ def _lock(first: int) -> tuple[Ender, str]:
 
 
 def _futex(address: int, waiting: int) -> tuple[Ender, str]:
-    """Who can release a lock in memory: threads that themselves wait for nobody outside."""
+    """The nearest process that can release a lock in memory, seen from the waits of its threads."""
     if has_children() and _is_shared(address):
         return Ender.UNKNOWN, "a child process may release it"
     if _is_shared(address) and _mapped_elsewhere(address):
