@@ -10,7 +10,7 @@ wait in C.
 
 import os
 import sys
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import glob
 from multiprocessing import get_context
@@ -139,8 +139,7 @@ def translated():
     if sys.platform == "linux":
         # At its end, Python takes half as long to free the objects of mypyc as mypyc takes to
         # work. A forked child ends without this.
-        with ProcessPoolExecutor(1, mp_context=get_context("fork")) as child:
-            compiled = child.submit(_translate).result()
+        compiled = _in_child(_translate)
     else:
         compiled = _translate()
     if os.name == "posix":
@@ -148,6 +147,21 @@ def translated():
             # The list is one object for all of them.
             extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
     return compiled
+
+
+def _in_child(function):
+    """Call `function` in a forked child. It is not pickled: pip executes this file as a text."""
+    context = get_context("fork")
+    result, sender = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: sender.send(function()))
+    child.start()
+    sender.close()
+    try:
+        return result.recv()
+    except EOFError:
+        raise RuntimeError("mypyc has failed") from None
+    finally:
+        child.join()
 
 
 def _translate():
