@@ -14,7 +14,7 @@ from mpi4py import MPI
 comm = MPI.COMM_WORLD
 print("begun", comm.rank, end=" ")
 comm.barrier()
-print("ended", comm.rank)
+print("ended", comm.rank, flush=True)
 sys.stdout.buffer.write(b"bytes \\xff\\x00\\n")
 sys.stdout.flush()
 os.write(1, b"written\\n")
