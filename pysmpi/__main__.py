@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from pysmpi import interruption
-from pysmpi.errors import missing_requirement
+from pysmpi.extras import missing_requirement
 from pysmpi.leaving import QuickEnd
 
 

@@ -1,7 +1,5 @@
 """Errors that pysmpi reports to its users."""
 
-import sys
-
 from pysmpi.text import shortened
 
 
@@ -27,14 +25,3 @@ class UsageError(PysmpiError, ValueError):
 
     def __str__(self) -> str:
         return shortened(super().__str__())
-
-
-def missing_requirement(error: ModuleNotFoundError) -> str:
-    """The message for a package that this Python lacks; empty if the module is pysmpi's own."""
-    package = (error.name or "pysmpi").partition(".")[0]
-    if package == "pysmpi" or package in sys.stdlib_module_names:
-        return ""
-    return (
-        f"{sys.executable} has no package {package!r}, which pysmpi needs; install pysmpi with its "
-        f"requirements: {sys.executable} -m pip install ., in a clone of pysmpi"
-    )

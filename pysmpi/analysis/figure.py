@@ -7,6 +7,7 @@ from typing import Final
 
 from pysmpi.analysis.why import Analysis
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.trace.events import CALL, MAIN, RETURN
 
 SUFFIXES: Final = ("png", "svg", "pdf")
@@ -27,9 +28,7 @@ def write_figure(path: str, kind: str, analysis: Analysis) -> None:
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
     except ImportError:
-        raise UsageError(
-            f"--output {path}: pictures need matplotlib: pip install 'pysmpi[plots]'"
-        ) from None
+        raise lacking(f"--output {path}", "plots") from None
     graph = analysis.graph
     record = graph.record
     bars = _bars(analysis)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pysmpi.calibrate.memory import Measured
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 
 KINDS = {".png", ".svg", ".pdf"}
 
@@ -17,9 +18,7 @@ def ready(path: Path) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise UsageError(
-            "--plot: matplotlib is not installed: pip install 'pysmpi[plots]'"
-        ) from None
+        raise lacking("--plot", "plots") from None
 
 
 def draw(measured: Measured, path: Path) -> None:

@@ -14,6 +14,7 @@ from pysmpi.cli.columns import print_glossary
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.text import whole
 
 if TYPE_CHECKING:
@@ -379,10 +380,7 @@ def _write_picture(picture: Any, output: str) -> None:
         try:
             import cairosvg
         except ImportError:
-            raise UsageError(
-                f"--output {output}: PNG needs the package cairosvg (pip install 'pysmpi[png]');"
-                " expected .svg or .txt"
-            ) from None
+            raise lacking(f"--output {output}", "png", "or choose .svg or .txt") from None
         data = cairosvg.svg2png(drawing.as_svg(picture).encode(), scale=2)
     else:
         raise UsageError(f"--output {output}: expected a name that ends in .svg, .png or .txt")

@@ -17,6 +17,7 @@ from typing import Literal
 import click
 
 from pysmpi.cli.echo import echo
+from pysmpi.extras import EXTRAS, installs
 from pysmpi.installed import compiled_elsewhere, environment
 from pysmpi.kernel import engine
 from pysmpi.records import record
@@ -74,7 +75,7 @@ def _this_package() -> Iterator[Condition]:
             "Install a C compiler and the headers of Python (gcc and python3-dev in Debian), then "
             "install pysmpi again.",
         )  # fmt: skip
-    missing = [name for name in PARTS_IN_C if not _has(name)]
+    missing = [name for name in parts_in_c() if not _has(name)]
     if missing:
         yield Condition(
             "parts in C", "note", f"missing: {', '.join(missing)}",
@@ -83,13 +84,25 @@ def _this_package() -> Iterator[Condition]:
         )  # fmt: skip
     else:
         yield Condition("parts in C", "ok", "compiled")
+    if sys.platform != "linux":
+        yield Condition(
+            "parts for Linux", "note", "not on this system",
+            "Without Linux, --fold is not available, and a rank that waits in a function of C "
+            "holds the run without a report.",
+        )  # fmt: skip
 
 
-PARTS_IN_C = (
-    "pysmpi.mpi.base.memcopy", "pysmpi.runtime.folding.hooks",
-    "pysmpi.runtime.process.attribute_hooks", "pysmpi.runtime.process.dict_versions",
-    "pysmpi.runtime.process.frame_stacks", "pysmpi.runtime.stalls.watch",
+# As in setup.py.
+IN_C = (
+    "pysmpi.mpi.base.memcopy", "pysmpi.runtime.process.attribute_hooks",
+    "pysmpi.runtime.process.dict_versions", "pysmpi.runtime.process.frame_stacks",
 )  # fmt: skip
+IN_C_ON_LINUX = ("pysmpi.runtime.folding.hooks", "pysmpi.runtime.stalls.watch")
+
+
+def parts_in_c() -> tuple[str, ...]:
+    """The modules in C that a complete installation has on this system."""
+    return (*IN_C, *IN_C_ON_LINUX) if sys.platform == "linux" else IN_C
 
 
 def _has(module: str) -> bool:
@@ -123,27 +136,15 @@ def _packages() -> Iterator[Condition]:
         shown = ", ".join(f"{name} {_version(name)}" for name in needed)
         yield Condition("packages", "ok", shown)
     for extra, names in extras.items():
-        if extra in OF_USERS:
-            absent = [name for name in names if _version(name) is None]
-            if absent:
+        if extra in EXTRAS:
+            purpose = EXTRAS[extra].purpose
+            if any(_version(name) is None for name in names):
                 yield Condition(
-                    f"extra {extra}", "note", f"not installed: {OF_USERS[extra]}",
-                    f"{sys.executable} -m pip install {' '.join(absent)}",
+                    f"extra {extra}", "note", f"not installed: {purpose}",
+                    f"{sys.executable} -m {installs(extra)}",
                 )  # fmt: skip
             else:
-                yield Condition(f"extra {extra}", "ok", OF_USERS[extra])
-
-
-OF_USERS = {
-    "png": "pictures of algorithms as PNG",
-    "plots": "plots of sweeps and calibrations",
-    "graphs": "pictures of machines",
-    "parquet": "traces and tables as Parquet",
-    "otf2": "traces as OTF2",
-    "memory": "the study of coherent caches",
-    "debug": "debuggers of editors",
-    "sweep": "sweeps and searches on several processors",
-}
+                yield Condition(f"extra {extra}", "ok", purpose)
 
 
 def _version(name: str) -> str | None:

@@ -13,7 +13,8 @@ import click
 
 import pysmpi
 from pysmpi.cli.echo import echo
-from pysmpi.errors import PysmpiError, PysmpiInternalError, missing_requirement
+from pysmpi.errors import PysmpiError, PysmpiInternalError
+from pysmpi.extras import missing_requirement
 from pysmpi.text import did_you_mean, shortened
 
 # The module of each subcommand; it is imported when it is used.

@@ -10,6 +10,7 @@ from pysmpi.cli.columns import width
 from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 
 
 @click.group("platform", no_args_is_help=False)
@@ -105,7 +106,7 @@ def draw(file: str, output: str | None) -> None:
     try:
         import networkx  # noqa: F401
     except ImportError:
-        raise UsageError("platform draw: needs the package networkx: pip install networkx")
+        raise lacking("platform draw", "graphs") from None
     _write(picture_of(load(file)), output)
 
 

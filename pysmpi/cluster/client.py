@@ -11,6 +11,7 @@ from typing import Any
 from pysmpi import interruption
 from pysmpi.cluster.workers import version
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.version import __version__
 
 _PAUSE = 0.01  # seconds between two looks for arrivals
@@ -22,10 +23,7 @@ def distributed(command: str) -> Any:
     try:
         import distributed as module
     except ImportError:
-        raise UsageError(
-            f"{command}: Dask distributed is not installed: "
-            "pip install 'pysmpi[sweep]'"
-        ) from None
+        raise lacking(command, "sweep") from None
     return module
 
 
@@ -58,7 +56,9 @@ def next_of(arriving: Any) -> Any:
 
 def cores() -> int:
     """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _check_workers(client: Any, scheduler: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.output import OutputFile
 from pysmpi.sweeps.study import SweepPlot
 
@@ -42,9 +43,7 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise UsageError(
-            f"{plot.file}: matplotlib is not installed: pip install 'pysmpi[plots]'"
-        ) from None
+        raise lacking(plot.file, "plots") from None
     for name in (plot.x, plot.y, *(plot.lines or ()), *([plot.panels] if plot.panels else [])):
         if name not in columns:
             raise UsageError(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.output import OutputFile
 from pysmpi.sweeps.plots import draw, usual
 from pysmpi.sweeps.study import ENDING, FIGURES, SweepCase, SweepPlot, SweepStudy
@@ -82,9 +83,7 @@ class SweepTable:
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise UsageError(
-                "parquet: pyarrow is not installed: pip install 'pysmpi[parquet]'"
-            ) from None
+            raise lacking("parquet", "parquet") from None
         columns = {name: _column([row[name] for row in self.rows]) for name in self.columns}
         with OutputFile("table", os.fspath(path)) as target, target.writing():
             pyarrow.parquet.write_table(pyarrow.table(columns), target.path)

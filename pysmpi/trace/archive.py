@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.trace.events import (
     COLLECTIVE,
     RankPlace,
@@ -39,9 +40,7 @@ class ArchiveFormat:
         try:
             import otf2
         except ImportError:
-            raise UsageError(
-                "otf2: the package otf2 is not installed: pip install 'pysmpi[otf2]'"
-            ) from None
+            raise lacking("otf2", "otf2") from None
         self.otf2 = otf2
         self.anchor = Path(path)
         self.places: list[RankPlace] = []

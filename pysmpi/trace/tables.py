@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 
 ROWS = 100_000  # in one group
 # Columns of the kinds of records, by the positions of their elements in the recorded form.
@@ -34,9 +35,7 @@ def arrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UsageError(
-            "parquet: pyarrow is not installed: pip install 'pysmpi[parquet]'"
-        ) from None
+        raise lacking("parquet", "parquet") from None
     return pyarrow
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
+from pysmpi.extras import lacking
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain
 
 # Chains of more states than this are solved by iteration.
@@ -78,8 +79,7 @@ def _scipy() -> tuple[Any, Any, Any]:
         from scipy import sparse  # type: ignore[import-untyped]
         from scipy.sparse import csgraph, linalg  # type: ignore[import-untyped]
     except ImportError:
-        raise UsageError(
-            "solving a Markov chain: expected scipy, got none (pip install 'pysmpi[memory]', or "
-            "choose the simulation only)"
+        raise lacking(
+            "solving a Markov chain", "memory", "or choose the simulation only"
         ) from None
     return sparse, linalg, csgraph
