@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fast_tests import nothing_else
 from hypothesis import settings
 
 # A test that fails once in a thousand draws should not stop an unrelated change.
@@ -35,11 +38,44 @@ for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 # A line for each number of ranks on which mpi4py's suite ran.
 SUMMARIES = pytest.StashKey[list[str]]()
 
+# The kind of a test is the mark that it bears itself, or that of its folder or file here; all
+# others are slow. Fast tests need no other process, no network and only the extra `test-fast`.
+TESTS = Path(__file__).parent
+FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "platform"}
+PEERS = {"differential", "mpi4py_suite", "packages", "record"}
+KINDS = ("fast", "slow", "peers")
+
 _missing: set[str] = set()  # reasons for which acceptance suites were skipped
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SUMMARIES] = []
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folders without fast tests where only these are wanted."""
+    if config.option.markexpr == "fast" and collection_path.parent == TESTS:
+        return collection_path.is_dir() and collection_path.name not in FAST or None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(TESTS)
+        places = {place.parts[0], place.as_posix()}
+        if any(item.get_closest_marker(kind) for kind in KINDS):
+            continue
+        if "mpiexec" in getattr(item, "fixturenames", ()) or places & PEERS:
+            item.add_marker("peers")
+        else:
+            item.add_marker("fast" if places & FAST else "slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with nothing_else() if item.get_closest_marker("fast") else nullcontext():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

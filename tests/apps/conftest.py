@@ -15,11 +15,6 @@ import pytest
 APPS = Path(__file__).resolve().parents[2] / "apps"
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker of the tests that need a real MPI."""
-    config.addinivalue_line("markers", "mpiexec: runs programs under a real mpiexec")
-
-
 def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
     return subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -321,6 +321,7 @@ print(len(found), "violations", *found[:3])
 """
 
 
+@pytest.mark.slow
 def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
     star, row, present = blocks_of_docs("Writing an algorithm", "python")
     [group] = blocks_of_docs("Writing an algorithm", "toml")

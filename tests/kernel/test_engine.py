@@ -273,6 +273,7 @@ def test_tags_of_a_call_do_not_meet_those_of_others():
     Schedule().send(1, 8, tag=1023)
 
 
+@pytest.mark.slow
 def test_processes_that_run_for_ever_at_one_instant_end_the_run():
     # The limit of compiled code is a constant, which takes long to reach.
     program = """

@@ -19,6 +19,8 @@ from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import at_distance, latencies
 from pysmpi.memory.primitives.steady import steady_state, throughputs
 
+pytestmark = pytest.mark.slow  # scipy solves the chains
+
 LABELS = 3
 
 

@@ -11,6 +11,8 @@ from pysmpi.cli.main import status_of
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives.placement import TransferType, latencies
 
+pytestmark = pytest.mark.slow  # scipy solves the chains
+
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "coherence.md").read_text()
 
 

@@ -26,6 +26,8 @@ from pysmpi.memory.primitives import (
 from pysmpi.memory.primitives.placement import at_distance, latencies, parse_mapping
 from pysmpi.memory.primitives.study import study
 
+pytestmark = pytest.mark.slow  # scipy solves the chains
+
 FAME = latencies("fame")
 
 

@@ -14,6 +14,8 @@ from pysmpi.memory.primitives.placement import at_distance, latencies
 from pysmpi.memory.primitives.study import study
 from pysmpi.platform.loader import MACHINES
 
+pytestmark = pytest.mark.slow  # scipy solves the chains
+
 PHI = costs_of("xeon-phi-5110p")
 
 

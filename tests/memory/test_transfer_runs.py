@@ -262,6 +262,7 @@ window.Free()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["pipelined", "xpmem"])
 def test_runs_repeat_byte_for_byte_compiled_or_not(tmp_path, model):
     traces, reports = set(), set()

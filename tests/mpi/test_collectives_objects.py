@@ -168,6 +168,7 @@ def test_a_graph_exchanges_along_its_edges(graph: Any, form: str) -> None:
         assert objects == [a for a, b in edges if b == me]
 
 
+@pytest.mark.slow
 def test_warnings_of_operations_name_the_line_of_the_program(tmp_path: Path) -> None:
     program = tmp_path / "prog.py"
     lines = [

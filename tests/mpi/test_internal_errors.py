@@ -177,6 +177,7 @@ def run(program: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_bug_has_an_exit_status_and_a_full_traceback(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -194,6 +195,7 @@ def test_a_bug_has_an_exit_status_and_a_full_traceback(tmp_path: Path) -> None:
     assert "PSM102" not in done.stderr
 
 
+@pytest.mark.slow
 def test_an_error_of_the_programs_objects_stays_one_in_a_future(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -208,6 +210,7 @@ def test_an_error_of_the_programs_objects_stays_one_in_a_future(tmp_path: Path) 
     assert "local object" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "error"),
     [
@@ -231,6 +234,7 @@ def test_a_bug_outside_of_mpi_calls_is_one_too(tmp_path: Path, text: str, error:
     assert error in done.stderr and "PSM102" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -251,6 +255,7 @@ def test_wrong_arguments_of_replaced_functions_are_the_programs(tmp_path: Path, 
     assert "PSM102" in done.stderr and "internal error" not in done.stderr
 
 
+@pytest.mark.slow
 def test_frames_of_pysmpi_are_shown_on_request(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Send(5, 0)\n")

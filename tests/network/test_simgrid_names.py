@@ -86,6 +86,7 @@ def run(tmp_path, *words, program="from mpi4py import MPI"):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_summary_names_what_has_no_effect(tmp_path):
     machine = tmp_path / "two.yaml"
     machine.write_text(TWO.replace("wtime: 0", "wtime: 0, contexts/stack_size: 8, tracing: yes"))
@@ -94,6 +95,7 @@ def test_the_summary_names_what_has_no_effect(tmp_path):
     assert "without effect" not in run(tmp_path, "--cfg", "smpi/wtime:0").stderr
 
 
+@pytest.mark.slow
 def test_traces_and_leaks_are_those_of_the_command(tmp_path):
     program = "from mpi4py import MPI\nMPI.COMM_WORLD.Dup()\nMPI.COMM_WORLD.Barrier()\n"
     ended = run(
@@ -166,6 +168,7 @@ def test_collectives_may_wait_for_all_ranks(two, call, waits):
     assert dates[1] < 1.05  # the wait itself takes no time
 
 
+@pytest.mark.slow
 def test_platform_check_refuses_what_run_refuses(tmp_path):
     path = tmp_path / "bad.yaml"
     bad = {

@@ -21,6 +21,7 @@ def test_the_installed_version(name: str) -> None:
     assert found == dict(CASES[name].outcome), said
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
 def test_other_versions(version: str) -> None:
     try:

@@ -1,0 +1,60 @@
+"""Each test is fast, slow or one of peers, and fast ones need little."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+ROOT = Path(__file__).parents[2]
+
+
+def test_each_test_has_one_mark(request: pytest.FixtureRequest) -> None:
+    kinds = {"fast", "slow", "peers"}
+    for item in request.session.items:
+        assert len(kinds & {mark.name for mark in item.iter_markers()}) == 1, item.nodeid
+
+
+def test_fast_tests_pass_without_the_other_packages_and_without_processes() -> None:
+    """The first test of each file; every fast test is refused processes in each run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "fast", "-p", "no:cacheprovider",
+         "-p", "no:pytest_cov", "-p", "tests.fast_tests"],
+        cwd=ROOT, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"[5-9]\d passed|\d\d\d passed", done.stdout), done.stdout
+
+
+def test_fast_tests_that_need_more_fail(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        import pytest
+        from tests.fast_tests import nothing_else
+
+        @pytest.fixture(autouse=True)
+        def alone():
+            with nothing_else():
+                yield
+        """
+    )
+    pytester.makepyfile(
+        """
+        def test_process():
+            import subprocess
+            subprocess.run(["true"])
+
+        def test_package():
+            import otf2
+
+        def test_network():
+            import urllib.request
+            urllib.request.urlopen("http://localhost:9")
+        """
+    )
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(failed=3)
