@@ -1,7 +1,7 @@
 """All comparisons of wall time with one command: a table, a page and a chart.
 
     python -m benchmarks                          the table
-    python -m benchmarks --page docs/benchmarks.md --chart docs/benchmarks.svg
+    python -m benchmarks --page docs/explanation/benchmarks.md --chart docs/pictures/benchmarks.svg
     python -m benchmarks --quick                  one short run of each case
 
 A run is a whole command with its start. The commands of a case run by turns, `--repeats` times. The
@@ -328,7 +328,7 @@ def page(
     lines = [
         "# Benchmarks",
         "",
-        "`python -m benchmarks --page docs/benchmarks.md` has written this page on "
+        "`python -m benchmarks --page docs/explanation/benchmarks.md` has written this page on "
         f"{date.today()}: {about['processors']} cores of {about['processor']}, "
         f"Python {about['python']}; the load of the machine was {load:.1f} at the end. A run is a "
         "whole command with its start. The commands of a row ran by turns, `runs` times each; "

@@ -76,13 +76,13 @@ def pages() -> dict[Path, str]:
     from pysmpi.checkers import CHECKERS
 
     CHECKERS.names()  # they register their diagnostics
-    path, api = DOCS / "cli.md", DOCS / "api.md"
+    path, api = DOCS / "reference" / "cli.md", DOCS / "reference" / "api.md"
     text = _between(path.read_text(encoding="utf-8"), BEGIN, options_table())
     text = _between(text, "<!-- report: docs/renew.py -->\n", report_table())
     rank = report_table("properties", "ranks", "items")
     text = _between(text, "<!-- report of a rank: docs/renew.py -->\n", rank)
     return {
-        DOCS / "diagnostics.md": diagnostics.page(),
+        DOCS / "reference" / "diagnostics.md": diagnostics.page(),
         path: text,
         api: _between(
             api.read_text(encoding="utf-8"),

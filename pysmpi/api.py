@@ -122,7 +122,7 @@ def run(
     scripts.
 
     `options` is an `Options` object; the other keyword arguments are its fields, which are the
-    options of `pysmpi run`, and take precedence over it. See docs/api.md.
+    options of `pysmpi run`, and take precedence over it. See docs/reference/api.md.
 
     Returns a `Result`. Raises UsageError for wrong arguments, and ProgramError when the program
     fails, unless `check` is False. `check` may also name checkers ("all", "leaks,types"), which

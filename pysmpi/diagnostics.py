@@ -2,7 +2,7 @@
 
 A problem is a class with a `code`, a `title` and a docstring. The sections of the docstring
 describe the problem, why it is bad, an example and the remedy. `pysmpi explain CODE` prints the
-docstring; `docs/diagnostics.md` contains all of them.
+docstring; `docs/reference/diagnostics.md` contains all of them.
 """
 
 from __future__ import annotations
@@ -393,7 +393,7 @@ def explanation(kind: type[Diagnostic], level: int = 1) -> str:
 
 
 def page() -> str:
-    """The text of `docs/diagnostics.md`."""
+    """The text of `docs/reference/diagnostics.md`."""
     parts = [
         "# Diagnostics\n",
         "Every problem that pysmpi finds in a program has a code that does not change from "

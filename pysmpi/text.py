@@ -30,6 +30,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def manual(title: str) -> str:
+    """How messages name a page of the documentation, which is not part of an installation."""
+    return f'the page "{title}" of the documentation'
+
+
 def closest(name: str, known: Iterable[str]) -> str:
     """The one of `known` that is most similar to `name`, or an empty text."""
     found = similar(name, known, 1)

@@ -3,7 +3,7 @@
     python -m studies                              the list
     python -m studies smpi.alltoall                one study: table, picture, verdict
     python -m studies smpi                         all studies of a paper
-    python -m studies all --page docs/studies.md   all, and the page of them
+    python -m studies all --page docs/papers/studies.md   all, and the page of them
 
 The exit status is 0 also if a finding does not hold: that is a result. It is 2 for wrong usage.
 """

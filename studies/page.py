@@ -11,8 +11,9 @@ from studies.framework import Row, Study
 HEAD = """# The papers' figures, repeated
 
 `python -m studies` lists the studies, `python -m studies smpi.alltoall` runs one, and
-`python -m studies all --page docs/studies.md` runs all and writes this page. `--quick` uses few
-sizes. A run writes the picture and the figures of each study into the folder of `--output`.
+`python -m studies all --page docs/papers/studies.md` runs all and writes this page.
+`--quick` uses few sizes. A run writes the picture and the figures of each study into the folder of
+`--output`.
 
 The texts of the papers that were used have no pictures, so the values of graphs are known only
 where the text states them. An empty field of the column "paper" is such a value. "Fitted" are
@@ -25,7 +26,7 @@ diagrams. `pysmpi models --explain loggps` and `hybrid` have these models, `pysm
 the machines. Figures 7 and 8 of the paper on SMPI are Gantt charts of real runs, whose records are
 not in its text. The text of Tu et al. ends with figure 4. `--workers 4` runs the cases of a study
 on four cores, and `--scheduler ADDRESS` on the workers of a Dask scheduler
-([sweeps](sweep.md)).
+([sweeps](../reference/sweep.md)).
 """
 
 

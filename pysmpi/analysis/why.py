@@ -36,7 +36,7 @@ from pysmpi.trace.activity import contradiction
 # Share of a run below which its compute is only looks at clocks: no compute was timed.
 TIMED: Final = 1e-6
 
-# Version of the data of `Analysis.report`; docs/analysis.md describes it.
+# Version of the data of `Analysis.report`; docs/reference/analysis.md describes it.
 SCHEMA: Final = 1
 
 # Rows of a record above which only the ideal network and compute are predicted: a prediction takes

@@ -34,6 +34,7 @@ from pysmpi.kernel.schedule import (
     Schedule,
 )
 from pysmpi.records import record
+from pysmpi.text import manual
 
 Piece = tuple[int, int, int]  # first byte, behind the last byte, node
 Key = tuple[int, int, int]  # source, destination, tag
@@ -50,7 +51,7 @@ def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
     if place is None or place == UNNAMED:
         raise PysmpiError(
             f"{what}: the algorithm does not name its bytes; give their place as `at`, "
-            "see docs/collectives.md"
+            f"see {manual('Write a collective algorithm')}"
         )
     if isinstance(place, int):
         return [(place, nbytes)]

@@ -1,4 +1,4 @@
-"""The `nodes` of a platform file: descriptions of computers. See docs/platform.md."""
+"""The `nodes` of a platform file: descriptions of computers. See docs/reference/platform.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pysmpi's own platform files. `docs/platform.md` describes them key by key.
+"""pysmpi's own platform files. `docs/reference/platform.md` describes them key by key.
 
 A file is a zone: it has hosts, links, routes, clusters and further zones, plus a name, a
 description, the sources of its numbers and SimGrid options. Every key is checked; an error names

@@ -1,8 +1,9 @@
-"""Replay of recordings of pysmpi (docs/traces.md): the kernel executes the operations of threads.
+"""Replay of recordings of pysmpi: the kernel executes the operations of threads.
 
-A recording holds the kernel operations of each call, so that a replay on the machine of the
-recording takes the same time. On another machine, compute takes as many flops, collective calls use
-the algorithms that are selected there, and other time passes unchanged.
+docs/reference/recording.md describes the records. A recording holds the kernel operations of each
+call, so that a replay on the machine of the recording takes the same time. On another machine,
+compute takes as many flops, collective calls use the algorithms that are selected there, and other
+time passes unchanged.
 """
 
 from __future__ import annotations

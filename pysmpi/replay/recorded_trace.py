@@ -1,4 +1,4 @@
-"""A recording of pysmpi that is read for a replay (docs/traces.md).
+"""A recording of pysmpi that is read for a replay (docs/reference/recording.md).
 
 The file is read once, from its begin to its end. It is in the order of time, so the calls of a
 thread are needed soon after they are read; those that are needed later wait in a queue.

@@ -1,4 +1,4 @@
-"""Reader of study files. `docs/sweep.md` describes them key by key."""
+"""Reader of study files. `docs/reference/sweep.md` describes them key by key."""
 
 from __future__ import annotations
 

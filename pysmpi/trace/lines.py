@@ -1,8 +1,8 @@
 """The recorded form: one record a line, as JSON arrays that a program in any language can read.
 
-The first line is an object with facts of the run; `docs/traces.md` describes the records. Lines are
-written as records end, so a recording needs no memory. After any end of the run, all lines in the
-file are whole, except perhaps the last, which readers leave out.
+The first line is an object with facts of the run. `docs/reference/recording.md` describes
+the records. Lines are written as records end, so a recording needs no memory. After any end of the
+run, all lines in the file are whole, except perhaps the last, which readers leave out.
 """
 
 from __future__ import annotations

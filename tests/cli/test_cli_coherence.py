@@ -17,7 +17,7 @@ def tune(*args):
 def test_the_table_of_the_documentation():
     from pathlib import Path
 
-    page = (Path(__file__).resolve().parents[2] / "docs" / "memory.md").read_text()
+    page = (Path(__file__).resolve().parents[2] / "docs" / "papers" / "lines.md").read_text()
     assert tune("--machine", "xeon-phi-5110p", "--threads", "30") in page
 
 

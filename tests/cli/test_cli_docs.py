@@ -16,7 +16,7 @@ from pysmpi.cli.run import command
 from pysmpi.replay.replay import ReplayResult
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE = (DOCS / "cli.md").read_text()
+PAGE = (DOCS / "reference" / "cli.md").read_text()
 
 
 def test_pages_made_from_the_code_are_up_to_date():
@@ -62,7 +62,7 @@ def test_synopsis_has_every_command_and_subcommand():
 
 
 def test_the_example_of_replay_uses_attributes_of_its_result():
-    used = re.findall(r"result\.([a-z_]+)", (DOCS / "replay.md").read_text())
+    used = re.findall(r"result\.([a-z_]+)", (DOCS / "reference" / "replay.md").read_text())
     assert used and set(used) <= {field.name for field in fields(ReplayResult)}
 
 
@@ -73,4 +73,4 @@ def test_the_drawing_of_the_readme_is_up_to_date(tmp_path: Path):
     drawn = tmp_path / "allreduce.svg"
     result = CliRunner().invoke(cli, [*match[1].split(), "-o", str(drawn)])
     assert result.exit_code == 0
-    assert drawn.read_text() == (DOCS / "allreduce.svg").read_text()
+    assert drawn.read_text() == (DOCS / "pictures" / "allreduce.svg").read_text()

@@ -21,7 +21,7 @@ from tests.differential.real_mpich import mpich
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = Path(__file__).parent / "files_of_users"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 
 # Words that run otherwise: smaller, so that a page takes seconds, and on a busy computer.
 OTHERWISE = {
@@ -199,7 +199,7 @@ def check(example: Example, done: subprocess.CompletedProcess[str]) -> None:
 
 
 WITH_COMMANDS = {
-    page.name: found
+    page.relative_to(ROOT).as_posix(): found
     for page in PAGES
     if (found := [one for one in examples(page) if not one.elsewhere])
 }
@@ -207,8 +207,7 @@ WITH_COMMANDS = {
 
 @pytest.mark.parametrize("name", WITH_COMMANDS)
 def test_commands(name: str, tmp_path: Path) -> None:
-    page = next(page for page in PAGES if page.name == name)
-    files_of(page, tmp_path)
+    files_of(ROOT / name, tmp_path)
     for example in WITH_COMMANDS[name]:
         tool = example.words.split()[0]
         if tool == "mpiexec" and not mpich() or tool == "smpirun" and not shutil.which(tool):

@@ -13,13 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Cases in which SMPI deviates from MPI: see docs/collectives.md.
+# Cases in which SMPI deviates from MPI: see docs/explanation/smpi.md.
 DIFFERENT = {
     ("bcast", "SMP_linear"): "SMPI's run ends with a truncated message, or early",
     ("bcast", "arrival_pattern_aware"): "SMPI takes signs of earlier calls for those of the call",
 }
 # More than 2 % of the times are more than 1 % apart, none more than 5 %.
-LAZY = "SMPI updates shares lazily: flows of one instant on the fat tree, see docs/collectives.md"
+LAZY = "SMPI updates shares lazily: flows of one instant on the fat tree, docs/explanation/smpi.md"
 APART = {
     ("allgather", "smp_simple"): LAZY,
     ("scatter", "impi"): LAZY,

@@ -1,4 +1,4 @@
-"""The examples of docs/coherence.md work as written."""
+"""The examples of the pages on coherence work as written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pysmpi.memory.primitives.placement import TransferType, latencies
 
 pytestmark = pytest.mark.slow  # scipy solves the chains
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "coherence.md").read_text()
+PAPERS = Path(__file__).resolve().parents[2] / "docs" / "papers"
+PAGE = "\n".join(path.read_text() for path in sorted(PAPERS.glob("coherence*.md")))
 
 
 def blocks(language):

@@ -1,4 +1,4 @@
-"""The statements of docs/memory.md about messages are true."""
+"""The statements of docs/papers/memory.md about messages are true."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from pysmpi.memory.transfer.models import memory_models
 from pysmpi.platform.config import OPTIONS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "memory.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "papers" / "memory.md").read_text(encoding="utf-8")
 
 
 def test_every_memory_model_and_every_option_is_described():
@@ -15,6 +15,6 @@ def test_every_memory_model_and_every_option_is_described():
     described = set(re.findall(r"`(?:--cfg )?(memory/[a-z-]+)", TEXT))
     known = {name for name in OPTIONS if name.startswith("memory/")}
     assert described <= known
-    # docs/cli.md has the options that few users need.
+    # docs/reference/cli.md has the options that few users need.
     assert known - described <= {"memory/model", "memory/first-chunk",
                                  "memory/single-copy-start", "memory/single-copy-page"}  # fmt: skip

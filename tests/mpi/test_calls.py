@@ -243,7 +243,7 @@ def test_threads_of_a_rank_are_in_calls_of_their_own() -> None:
 
 
 def test_a_new_call_takes_a_declaration_and_a_body() -> None:
-    """The example of docs/design.md."""
+    """The example of docs/contributing/design.md."""
     known = len(PROCEDURES)
 
     class Extended(MPI.Intracomm):

@@ -25,16 +25,16 @@ clusters:
     network: {bandwidth: 100Gbps, latency: 1.5us}
 """
 LATENCY, BANDWIDTH = 1.5e-6, 12.5e9  # between nodes
-LOCAL_LATENCY, LOCAL_BANDWIDTH = 300e-9, 10e9  # inside a node, as docs/platform.md states
+LOCAL_LATENCY, LOCAL_BANDWIDTH = 300e-9, 10e9  # inside a node, as docs/reference/platform.md states
 NODES, CORES = 4, 32
 ENVELOPE = 16  # bytes that travel with each message
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "platform.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "platform.md"
 
 
 def printed(title: str) -> dict[int, tuple[str, str]]:
-    """Rows of the table of docs/platform.md: (predicted, given) by bytes."""
+    """Rows of the table of docs/reference/platform.md: (predicted, given) by bytes."""
     page = PAGE.read_text(encoding="utf-8")
     table = page.partition("<!-- table: first predictions -->")[2].partition("<!-- end")[0]
     found, rows = "", {}

@@ -15,7 +15,7 @@ from .entries import Entry, ListError, entries
 from .environments import CHECKOUT, Environments, InstallError, cache_folder
 from .running import Result, run_entry
 
-PAGE = CHECKOUT / "docs" / "packages.md"
+PAGE = CHECKOUT / "docs" / "reference" / "packages.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], metavar="GROUP",
                         help="entries of a file of the list, a field or an environment; "
                         "`quick`, `unequal`, `failed`, `unmeasured` (no wall time in "
-                        "docs/packages.md); repeatable")  # fmt: skip
+                        "docs/reference/packages.md); repeatable")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the entries, run nothing")
     parser.add_argument("--install", action="store_true", help="only install what is needed")
     parser.add_argument("--mpich", action="store_true",
@@ -47,8 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
                         help="environments, sources and results (default: %(default)s, or "
                         "$PYSMPI_PACKAGES_CACHE)")  # fmt: skip
     parser.add_argument("--docs", action="store_true",
-                        help="write docs/packages.md; rows of packages without a newer result "
-                        "stay; a run of all entries writes it too. With NAME or --only, run "
+                        help="write docs/reference/packages.md; rows of packages without a newer "
+                        "result stay; a run of all entries writes it too. With NAME or --only, run "
                         "these first")  # fmt: skip
     given = parser.parse_args(arguments)
     try:
@@ -187,7 +187,7 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
 
 
 def documented() -> dict[str, Result]:
-    """The results of docs/packages.md."""
+    """The results of docs/reference/packages.md."""
     return table.rows(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
 
 

@@ -79,7 +79,7 @@ class Result:
     disturbed: bool = False  # others used the machine meanwhile: nor are these
     # Seconds that the processors have worked for each side; 0: unknown.
     processor: tuple[float, float] = (0.0, 0.0)
-    # The ratios of these times, if they come from docs/packages.md, which rounds the times.
+    # The ratios of these times, if they come from the page of results, which rounds the times.
     ratios: tuple[float, float] = (0.0, 0.0)
 
     @property

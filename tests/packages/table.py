@@ -1,4 +1,4 @@
-"""The table of results, on the terminal and as docs/packages.md."""
+"""The table of results, on the terminal and as docs/reference/packages.md."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def summary(pairs: Sequence[tuple[Entry, Result]]) -> str:
 
 
 def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
-    """The text of docs/packages.md."""
+    """The text of docs/reference/packages.md."""
     pairs = [(entry, results[entry.package]) for entry in entries if entry.package in results]
     parts = [HEAD, summary(pairs), "\n"]
     left = len(entries) - len(pairs)

@@ -1,4 +1,4 @@
-"""The examples of docs/platform.md are platforms, and its Python runs."""
+"""The examples of docs/reference/platform.md are platforms, and its Python runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from pysmpi.platform.check import check
 from pysmpi.platform.zones import load_kinds
 
-TEXT = (Path(__file__).parent.parent.parent / "docs" / "platform.md").read_text(encoding="utf-8")
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+TEXT = (REFERENCE / "platform.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
@@ -27,7 +28,7 @@ def test_yaml_examples_are_sound_platforms(text, tmp_path):
 
 @pytest.mark.parametrize(("text", "printed"), zip(blocks("python"), ["bb1_UP", "8\n"], strict=True))
 def test_python_examples_run(text, printed, capsys):
-    exec(compile(text, "docs/platform.md", "exec"), {})
+    exec(compile(text, "docs/reference/platform.md", "exec"), {})
     assert printed in capsys.readouterr().out
 
 

@@ -1,6 +1,6 @@
 """The subjects of the rows of `what_a_process_owns.py`, and those that differ under pysmpi.
 
-`python tests/runtime/owned.py` writes the tables of `docs/ranks.md`.
+`python tests/runtime/owned.py` writes the tables of `docs/explanation/ranks.md`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ except ImportError:
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "programs" / "what_a_process_owns.py"
-PAGE = ROOT / "docs" / "ranks.md"
+PAGE = ROOT / "docs" / "explanation" / "ranks.md"
 BEGIN, END = "<!-- table: {} -->\n", "<!-- end of the table -->\n"
 
 # For each group of rows: its subject, and the way in which it becomes a rank's own.

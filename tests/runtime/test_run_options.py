@@ -114,6 +114,6 @@ def test_wrong_calls(call: Any, message: str) -> None:
 
 
 def test_every_option_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text()
     for one in fields(pysmpi.Options):
         assert f"| `{one.name}` |" in page

@@ -17,7 +17,7 @@ from studies.framework import Curve, Panel, Result, Row, Study, registry  # noqa
 from studies.page import page  # noqa: E402
 from studies.runs import SPREAD, grid  # noqa: E402
 
-# Claims that do not hold at the quick sizes, as expected: docs/studies.md says why.
+# Claims that do not hold at the quick sizes, as expected: docs/papers/studies.md says why.
 KNOWN = {
     "fame.misses": {"A1: of them on pointers", "A1: of them on locks"},
     "smpi.cg": {"class B, 32 ranks: efficiency with loggps, 8 ranks = 1"},
@@ -120,7 +120,7 @@ def test_a_grid_is_the_same_as_a_sweep_on_two_workers(monkeypatch) -> None:
 
 
 def test_the_page_of_the_documentation_has_every_study() -> None:
-    text = (ROOT / "docs" / "studies.md").read_text()
+    text = (ROOT / "docs" / "papers" / "studies.md").read_text()
     for name, study in registry().items():
         assert f"### {name}\n\n{study.figure}. {study.finding}.\n" in text, name
     assert "Not run" not in text

@@ -285,7 +285,7 @@ def test_a_scheduler_needs_dask_and_this_computer_does_not(monkeypatch):
 
 
 def test_the_page_has_a_study_and_a_program_that_work(tmp_path, capsys):
-    text = (ROOT / "docs" / "sweep.md").read_text()
+    text = (ROOT / "docs" / "reference" / "sweep.md").read_text()
     (study,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     (tmp_path / "alltoall.py").write_text("")
     (tmp_path / "lab.yaml").write_text(

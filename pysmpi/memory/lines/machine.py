@@ -10,6 +10,7 @@ from pysmpi.memory.lines.costs import LineCosts, MultiLine, Reads
 from pysmpi.platform.loader import load
 from pysmpi.platform.model import Host
 from pysmpi.platform.node_description import NodeDescription
+from pysmpi.text import manual
 
 _LARGE = 64 * 1024  # bytes of the buffer that gives the throughput of many lines
 
@@ -81,7 +82,7 @@ def described(machine: str) -> NodeDescription:
     if node is None or not node.latencies:
         raise UsageError(
             f"{machine}: expected a computer with a node that has latencies, got none; see "
-            "docs/platform.md"
+            f"{manual('Platforms')}"
         )
     return node
 

@@ -1,7 +1,7 @@
 """Send, receive and barrier as small programs over shared variables, and their costs in caches.
 
 A program is written with the names below; `study` checks it, solves its Markov chain and
-simulates it. See docs/coherence.md.
+simulates it. See docs/papers/coherence.md.
 """
 
 from pysmpi.memory.primitives.library import program

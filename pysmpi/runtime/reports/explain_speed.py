@@ -30,8 +30,8 @@ LARGE = 0.25  # share of the wall time from which on a part has an advice
 
 ADVICE = {
     PROGRAM: "the program's own code: --sample or --once skips code that repeats itself, see "
-    "docs/shadow.md; imports of the program's modules, once for each rank, count here: --shared "
-    "MODULE imports a module once",
+    f"{text.manual('Shadow execution')}; imports of the program's modules, once for each rank, "
+    "count here: --shared MODULE imports a module once",
     MPI: "MPI calls in Python: fewer and larger messages, buffers (Send) in place of objects "
     "(send), and collective operations in place of loops of messages",
     SWITCHES: "switches of ranks: several Isend and Irecv with one Waitall, or a collective "

@@ -20,7 +20,8 @@ BACKGROUND = (
 ).split()
 REDUCTIONS = ("reduce", "scan")
 
-# Of each kind of phase, whether its times should be those of SMPI; docs/model.md explains others.
+# Of each kind of phase, whether its times should be those of SMPI; docs/explanation/smpi.md has
+# the others.
 KINDS = {
     "blocking": True,
     "nonblocking": True,
