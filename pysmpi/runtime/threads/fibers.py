@@ -20,7 +20,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import cache
 from importlib import _bootstrap
 from types import ModuleType, SimpleNamespace
@@ -146,6 +146,10 @@ class _Handle:
             raise RuntimeError("thread not started")
         if self._running.acquire(True, -1 if timeout is None or timeout < 0 else timeout):
             self._running.release()
+
+    def forget(self) -> None:
+        """Be done, and wake nobody: no fiber is resumed any more."""
+        self._running._at_fork_reinit()
 
     def _set_done(self) -> None:
         if self._running.locked():
@@ -314,11 +318,15 @@ class Threads:
     # The end of a rank
 
     def awaited(self, environment: RankEnvironment) -> list[threading.Thread]:
-        """The threads that the end of a rank waits for: those that live and are no daemons."""
+        """The threads that the end of a rank waits for: those that live and are no daemons.
+
+        Python also waits for the threads of pools, which are daemons if a daemon has made them.
+        """
+        pooled = _pooled()
         return [
             thread
             for thread, owner in list(self.members.items())
-            if owner is environment and not thread.daemon and _lives(thread)
+            if owner is environment and (not thread.daemon or thread in pooled) and _lives(thread)
         ]
 
     def finish(self, environment: RankEnvironment, error: BaseException | None = None) -> None:
@@ -342,7 +350,7 @@ class Threads:
             threading._active.pop(environment.main_thread.ident, None)  # type: ignore[attr-defined]
 
     def close(self) -> None:
-        """Forget the threads that are left at the end of a run."""
+        """Forget the threads that are left at the end of a run: nothing waits for their end."""
         active: dict[int, Any] = threading._active  # type: ignore[attr-defined]
         for ident, thread in list(active.items()):
             if thread in self.members or isinstance(thread, _MainThread):
@@ -350,7 +358,32 @@ class Threads:
         locks = getattr(threading, "_shutdown_locks", None)
         if locks is not None:
             locks.difference_update(self.sentinels)
+        for lock in self.sentinels:
+            lock._at_fork_reinit()  # frees it, and wakes nobody
+        for thread in self.members:
+            handle = getattr(thread, "_handle", None)
+            if isinstance(handle, _Handle):
+                handle.forget()
+            for waited in _waited_at_exit():
+                waited.pop(thread, None)
 
+
+# Module and name of the tables whose threads Python joins at its end.
+_WAITED = {
+    "concurrent.futures.thread": "_threads_queues",
+    "concurrent.futures.process": "_threads_wakeups",
+}
+
+
+def _waited_at_exit() -> list[MutableMapping[threading.Thread, object]]:
+    """The tables of threads that Python joins at its end, daemons or not."""
+    modules = [(sys.modules.get(module), name) for module, name in _WAITED.items()]
+    return [table for module, name in modules if (table := getattr(module, name, None)) is not None]
+
+
+def _pooled() -> set[threading.Thread]:
+    """The threads of pools."""
+    return {thread for table in _waited_at_exit() for thread in list(table)}
 
 
 def _lives(thread: Any) -> bool:
