@@ -211,6 +211,15 @@ def status_of(args: Sequence[str]) -> int:
         # do not fail again at the exit.
         sys.stdout = None
         return 0
+    except SyntaxError as error:
+        # Only the program of the command line: a module that a rank imports fails in that rank.
+        from traceback import format_exception_only
+
+        if error.filename is None:
+            complain(f"{error.msg}, expected a Python program")
+            return USAGE
+        echo("".join(format_exception_only(error)), err=True, nl=False)
+        return 1
     except MemoryError:
         complain("out of memory: expected less data, or a higher limit (ulimit -v)")
         return 1

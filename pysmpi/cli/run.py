@@ -258,15 +258,6 @@ def _simulate(
     except KeyboardInterrupt:
         _note(interrupts.report)
         return interrupts.status
-    except SyntaxError as error:
-        # Errors of modules that ranks import are errors of the ranks; this one is of the program.
-        from pysmpi.runtime.program_errors import format_error
-
-        if error.filename is None:
-            _note(f"error: {job.program.name}: {error.msg}, expected a Python program")
-            return USAGE
-        echo(format_error(error), err=True, nl=False)
-        return ERROR
     if session is not None and session.ended:
         if not session.again:
             _note("ended in the debugger")

@@ -139,6 +139,9 @@ def run_case(request: dict[str, Any]) -> Row:
         return row
     except PysmpiError as error:
         return {"exit_status": error.exit_status, "error": _first(str(error))}
+    except SyntaxError as error:  # of the program: no rank has begun
+        where = f"{error.filename}:{error.lineno}"
+        return {"exit_status": 1, "error": f"{where}: {type(error).__name__}: {error.msg}"}
     row = _figures(result)
     row.update(exit_status=0, error="")
     if "script" not in main:

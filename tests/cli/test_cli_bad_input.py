@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,23 @@ def test_as_processes(pysmpi):
         assert done.returncode == 2
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+NOT_PYTHON = ("[", "1 = 2", "def f(:", "x = 9a", "é = '", "\tif")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run -q", "run -q --check all", "run -q --schedule random", "run -q --explain", "explore",
+     "explore --runs 2", "explore --resume"],
+)  # fmt: skip
+def test_a_program_that_is_not_python(status, write, command):
+    """Each command that runs a program shows its error as Python does, and no frame of pysmpi."""
+    for source in NOT_PYTHON:
+        write("bad.py", source + "\n")
+        for program, name in ((["bad.py"], "bad.py"), (["-c", source], "<string>")):
+            code, out, err = status(*command.split(), "-n", "2", *program)
+            assert code == 1 and not out
+            assert re.fullmatch(
+                rf'  File ".*{name}", line 1\n(    .*\n)*(Syntax|Indentation)Error: .*\n', err
+            ), err

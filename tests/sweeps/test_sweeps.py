@@ -166,6 +166,15 @@ def behave(kind):
     return {"slept": float(kind), "name": "a"} if comm.rank == 0 else None
 
 
+def test_a_program_that_is_not_python_is_an_error_of_the_case(tmp_path):
+    from pysmpi.sweeps.server import run_case
+
+    (tmp_path / "bad.py").write_text("x = 1\nx = [\n")
+    place = str(tmp_path / "bad.py")
+    row = run_case({"main": {"script": place}, "args": [], "options": {"nprocs": 2}})
+    assert row == {"exit_status": 1, "error": f"{place}:2: SyntaxError: '[' was never closed"}
+
+
 def test_cases_that_fail_are_rows(tmp_path):
     kinds = [["0.5"], ["raise"], ["kill"], ["hang"], ["wait"], ["2"]]
     reports = []
