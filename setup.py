@@ -10,7 +10,10 @@ time, for tests of the build.
 """
 
 import os
+import shlex
+import shutil
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import glob
@@ -97,6 +100,7 @@ class OptionalBuild(build_ext):
 
     def run(self):
         try:
+            _find_compiler()
             # A build runs this file several times, mostly only for the metadata.
             self.distribution.ext_modules = [*in_c(), *translated()]
             # Read the list of extensions again, as at the start.
@@ -127,6 +131,13 @@ def _cores():
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _find_compiler():
+    """Raise an error if the command of the compiler is missing: translating takes a while."""
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "")
+    if os.name == "posix" and command and shutil.which(command[0]) is None:
+        raise RuntimeError(f"no C compiler: there is no command {command[0]}")
 
 
 def in_c():
