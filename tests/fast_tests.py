@@ -30,11 +30,12 @@ def needed(lines: list[str], project: dict[str, Any]) -> set[str]:
     waiting = list(lines)
     while waiting:
         line = waiting.pop()
-        parts = re.match(r"\s*([\w.-]+)(?:\[([\w.-]+)\])?", line)
+        parts = re.match(r"\s*([\w.-]+)(?:\[([\w., -]+)\])?", line)
         assert parts is not None
         name = re.sub(r"[-_.]+", "-", parts[1]).lower()
         if name == project["name"]:
-            waiting += project["optional-dependencies"][parts[2]]
+            for extra in parts[2].split(","):
+                waiting += project["optional-dependencies"][extra.strip()]
         elif name not in found and not re.search(r";.*\bextra\b", line):
             found.add(name)
             with suppress(importlib.metadata.PackageNotFoundError):
