@@ -326,26 +326,49 @@ def page(
     about = machine()
     load = os.getloadavg()[0]
     lines = [
-        "# Benchmarks",
+        "# How fast pysmpi is",
         "",
-        "`python -m benchmarks --page docs/explanation/benchmarks.md` has written this page on "
-        f"{date.today()}: {about['processors']} cores of {about['processor']}, "
-        f"Python {about['python']}; the load of the machine was {load:.1f} at the end. A run is a "
-        "whole command with its start. The commands of a row ran by turns, `runs` times each; "
-        "the figures are medians. A ratio below 1 means that pysmpi is faster.",
+        "How long does a simulation take? This page compares pysmpi with SMPI, which simulates "
+        "programs in C, and with MPICH, which runs them. It also gives the processor time of a "
+        "message and of a collective call, from which you can estimate your own run.",
         "",
+        "## Whole programs",
+        "",
+        "| " + " | ".join(HEADINGS) + " |",
+        "|" + " --- |" * len(HEADINGS),
     ]
-    lines += [f"Not measured: {reason}." for reason in missing]
-    lines += ["", "| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
     lines += ["| " + " | ".join(contest.cells()) + " |" for contest in contests]
+    lines += ["", *(f"Not measured: {reason}." for reason in missing)] if missing else []
     lines += [
         "",
-        "Both simulators have the same platform and host file and the same algorithms, no "
-        "compute time, and predict the same time to 1 %. `peer s` and `pysmpi s` are seconds of "
-        "wall time. `spread` is the smallest and largest ratio of a turn. `CPU ratio` compares "
-        "processor time, which other work on the machine disturbs less. `wanted` is the aim of "
-        "the project.",
+        "A ratio below 1 means that pysmpi is faster. `peer s` and `pysmpi s` are seconds of wall "
+        "time, medians of `runs` runs by turns; a run is a whole command with its start. `spread` "
+        "is the smallest and largest ratio of a turn. `CPU ratio` compares processor time, which "
+        "other work on the machine disturbs less. `wanted` is the aim of the project.",
+        "",
+        "Both simulators have the same platform and host file and the same algorithms, no compute "
+        "time, and predict the same time to 1 %. The advantage is largest where many messages "
+        "share a link, as in an Alltoall.",
+        "",
+        f"Measured on {date.today()} by `python -m benchmarks --page FILE`: "
+        f"{about['processors']} cores of {about['processor']}, Python {about['python']}; the load "
+        f"of the machine was {load:.1f} at the end.",
     ]
+    if messages:
+        lines += [
+            "",
+            "## Processor time of a message",
+            "",
+            "To estimate a run, multiply the number of its messages by the cost of one. A summary "
+            "prints the number. These are messages of 1,000 B: Sendrecv around a ring, and "
+            "exchanges with four neighbours (`halo`), with one rank a node if nothing else is "
+            "said. A cost is that of a run with many repetitions less that of a run with one. SMPI "
+            "ran where its run ends within about a minute.",
+            "",
+            "| " + " | ".join(MESSAGE_HEADINGS) + " |",
+            "|" + " --- |" * len(MESSAGE_HEADINGS),
+        ]
+        lines += ["| " + " | ".join(cost.cells()) + " |" for cost in messages]
     if operations:
         mean = geometric([ours / theirs for _, _, theirs, ours in operations])
         lines += [
@@ -364,21 +387,17 @@ def page(
             f"| {op} | {nbytes:,} | {theirs:.2f} | {ours:.2f} | {ours / theirs:.2f} |"
             for op, nbytes, theirs, ours in operations
         ]
-    if messages:
-        lines += [
-            "",
-            "## Processor time of a message",
-            "",
-            "Messages of 1,000 B: Sendrecv around a ring, and exchanges with four neighbours "
-            "(`halo`). A run with many repetitions less a run with one, for each message; one rank "
-            "a node if nothing else is said. SMPI ran where its run "
-            "ends within about a minute.",
-            "",
-            "| " + " | ".join(MESSAGE_HEADINGS) + " |",
-            "|" + " --- |" * len(MESSAGE_HEADINGS),
-        ]
-        lines += ["| " + " | ".join(cost.cells()) + " |" for cost in messages]
-    lines += ["", "More comparisons: [benchmarks/README.md](../benchmarks/README.md).", ""]
+    lines += [
+        "",
+        "## Limits",
+        "",
+        "- The times of a busy or virtual machine vary by a third; the ratios vary less.",
+        "- The programs communicate and do not compute. In a real program, the compute of all "
+        "ranks is added.",
+        "",
+        "`benchmarks/README.md` has more comparisons, and the commands that repeat them.",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
     python -m studies                              the list
     python -m studies smpi.alltoall                one study: table, picture, verdict
     python -m studies smpi                         all studies of a paper
-    python -m studies all --page docs/papers/studies.md   all, and the page of them
+    python -m studies all --page docs/papers/studies.md   all, and the pages of them
 
 The exit status is 0 also if a finding does not hold: that is a result. It is 2 for wrong usage.
 """
@@ -54,7 +54,8 @@ def main(words: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--format", choices=("svg", "png"), default="svg", help="of pictures (svg)")
     parser.add_argument(
-        "--page", type=Path, metavar="FILE.md", help="write the page of all studies in DIR"
+        "--page", type=Path, metavar="FILE.md",
+        help="write the page of all studies, and those of the papers in a folder beside it",
     )
     parser.add_argument(
         "--workers", type=int, default=1, metavar="N",
@@ -95,9 +96,12 @@ def main(words: list[str] | None = None) -> int:
             except ImportError:
                 print("no picture: pip install 'pysmpi[plots]'", file=sys.stderr)
     if chosen.page is not None:
-        from studies.page import page
+        from studies.page import pages
 
-        chosen.page.write_text(page(list(registry().values()), chosen.output))
+        for place, text in pages(list(registry().values()), chosen.output).items():
+            path = chosen.page.parent / place if place else chosen.page
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
     return 0
 
 

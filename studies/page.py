@@ -1,32 +1,63 @@
-"""The page of all studies, from the results that runs have left."""
+"""The pages of all studies, from the results that runs have left.
+
+One page says what was found. A page for each paper has the figures of its studies.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from studies.framework import Row, Study
 
-HEAD = """# The papers' figures, repeated
+HEAD = """# Five papers, repeated
 
-`python -m studies` lists the studies, `python -m studies smpi.alltoall` runs one, and
-`python -m studies all --page docs/papers/studies.md` runs all and writes this page.
-`--quick` uses few sizes. A run writes the picture and the figures of each study into the folder of
-`--output`.
+pysmpi implements the models of five papers on the performance of MPI. Does it find what the papers
+found? Each figure and table of the papers that has numbers is a *study*: a small program that
+repeats it. This page lists the studies, and says which of them find the same.
 
-The texts of the papers that were used have no pictures, so the values of graphs are known only
-where the text states them. An empty field of the column "paper" is such a value. "Fitted" are
-our figures that a parameter was chosen or measured to give; "predicted" are those that follow from
-the other parameters. A finding that does not hold is marked, with the reason.
+**{holding} of {all} studies find what the paper found.** {others}
 
-Some figures have no study: figures 1, 2, 3 and 5 of the paper on SMPI and figure 3 of Putigny et
-al. show models and machines, figures 2 and 4 of Ramos and Hoefler and figure 1 of Tu et al. show
-diagrams. `pysmpi models --explain loggps` and `hybrid` have these models, `pysmpi platform show`
-the machines. Figures 7 and 8 of the paper on SMPI are Gantt charts of real runs, whose records are
-not in its text. The text of Tu et al. ends with figure 4. `--workers 4` runs the cases of a study
+## An example
+
+```
+python -m studies smpi.alltoall
+```
+
+This study repeats figure 9 of the paper on SMPI: an Alltoall on the cluster graphene, with three
+models. The paper found that LogGPS is too fast by up to a factor of 4, since it does not know that
+cabinets share a link. The study finds a factor of almost 5 on 128 ranks. It prints a table, draws
+the figure, and leaves both in the folder of `--output`.
+"""
+
+TAIL = """
+## How to read the tables
+
+- "Paper" is the value that the paper prints. The texts of the papers that were used have no
+  pictures, so the values of graphs are known only where the text states them. An empty field is
+  such a value.
+- "Fitted" is a figure of ours that a parameter was chosen or measured to give.
+- "Predicted" is a figure that follows from the other parameters. It is the real test.
+- A finding that does not hold is marked, with the reason.
+
+## Run them
+
+`python -m studies` lists the studies. `python -m studies all --page FILE.md` runs all, and writes
+this page and those of the papers. `--quick` uses few sizes. `--workers 4` runs the cases of a study
 on four cores, and `--scheduler ADDRESS` on the workers of a Dask scheduler
 ([sweeps](../reference/sweep.md)).
+
+## What has no study
+
+| figures | reason |
+| --- | --- |
+| 1, 2, 3 and 5 of the paper on SMPI | models: `pysmpi models --explain loggps` |
+| 3 of Putigny et al. | a machine: `pysmpi platform show xeon-e5-2650` |
+| 7 and 8 of the paper on SMPI | Gantt charts of real runs, whose records are not in its text |
+| 2 and 4 of Ramos and Hoefler, 1 of Tu et al. | diagrams |
+| after 4 of Tu et al. | not in the text that was used |
 """
 
 
@@ -37,7 +68,7 @@ def cell(text: str) -> str:
 
 def section(study: Study, record: dict[str, Any] | None) -> list[str]:
     """The lines of one study."""
-    lines = ["", f"### {study.name}", "", f"{study.figure}. {study.finding}.", ""]
+    lines = ["", f"## {study.name}", "", f"{study.figure}. {study.finding}.", ""]
     if record is None:
         return [*lines, f"Not run: `python -m studies {study.name}`."]
     lines += ["| figure | paper | fitted | predicted | holds |", "| --- | --- | --- | --- | --- |"]
@@ -50,21 +81,60 @@ def section(study: Study, record: dict[str, Any] | None) -> list[str]:
     return [*lines, "", f"{verdict}{remark} `python -m studies {study.name}`{how}."]
 
 
-def page(studies: list[Study], folder: Path) -> str:
-    """The page, from the JSON files of a folder."""
+def pages(studies: list[Study], folder: Path) -> dict[str, str]:
+    """The pages by their paths, from the JSON files of a folder; "" is the first."""
     records = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
-    lines = [HEAD, "| study | figure | finding |", "| --- | --- | --- |"]
+    papers: dict[str, list[Study]] = {}
     for study in studies:
-        record = records.get(study.name)
-        holds = "not run" if record is None else "holds" if record["holds"] else "does not hold"
-        lines.append(f"| [{study.name}](#{anchor(study.name)}) | {study.figure} | {holds} |")
-    paper = ""
-    for study in studies:
-        if study.paper != paper:
-            paper = study.paper
-            lines += ["", f"## {paper}"]
-        lines += section(study, records.get(study.name))
-    return "\n".join(lines) + "\n"
+        papers.setdefault(study.paper, []).append(study)
+    found = {"": summary(studies, papers, records)}
+    for paper, own in papers.items():
+        lines = [
+            f"# The figures of {paper}",
+            "",
+            f"These are the figures of {len(own)} studies. [Five papers, repeated](../studies.md) "
+            "says how to read and to run them.",
+        ]
+        for study in own:
+            lines += section(study, records.get(study.name))
+        found[place(own[0])] = "\n".join(lines) + "\n"
+    return found
+
+
+def summary(
+    studies: list[Study],
+    papers: Mapping[str, list[Study]],
+    records: Mapping[str, dict[str, Any]],
+) -> str:
+    """The page that says what was found."""
+    fails = [study for study in studies if study.name in records]
+    fails = [study for study in fails if not records[study.name]["holds"]]
+    known = sum(study.name in records for study in studies)
+    others = f"The other {len(fails)} find a part of it." if fails else ""
+    lines = [HEAD.format(holding=known - len(fails), all=known, others=others).rstrip()]
+    if fails:
+        lines += ["", "## What does not hold", "", "| study | why |", "| --- | --- |"]
+        for study in fails:
+            remark = cell(records[study.name]["remark"] or "")
+            lines.append(f"| {link(study)} | {remark} |")
+    lines += ["", "## All studies"]
+    for paper, own in papers.items():
+        lines += ["", f"### {paper}", "", "| study | figure | finding |", "| --- | --- | --- |"]
+        for study in own:
+            record = records.get(study.name)
+            holds = "not run" if record is None else "holds" if record["holds"] else "in part"
+            lines.append(f"| {link(study)} | {study.figure} | {holds} |")
+    return "\n".join(lines) + "\n" + TAIL
+
+
+def place(study: Study) -> str:
+    """The path of the page of a study, beside the first page."""
+    return f"studies/{study.name.partition('.')[0].replace('_', '-')}.md"
+
+
+def link(study: Study) -> str:
+    """A link to the section of a study."""
+    return f"[{study.name}]({place(study)}#{anchor(study.name)})"
 
 
 def anchor(name: str) -> str:

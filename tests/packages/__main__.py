@@ -16,6 +16,7 @@ from .environments import CHECKOUT, Environments, InstallError, cache_folder
 from .running import Result, run_entry
 
 PAGE = CHECKOUT / "docs" / "reference" / "packages.md"
+RESULTS = PAGE.with_name("packages-results.md")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -76,6 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     if (given.docs or everyone) and not given.install and not given.mpich:
         known = table.merged(everything, documented(), results(environments.folder))
         PAGE.write_text(table.page(everything, known), encoding="utf-8")
+        RESULTS.write_text(table.results_page(everything, known), encoding="utf-8")
     for text in failures:
         print(text, file=sys.stderr)
     return 1 if failures else 0
@@ -187,8 +189,9 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
 
 
 def documented() -> dict[str, Result]:
-    """The results of docs/reference/packages.md."""
-    return table.rows(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
+    """The results that the pages hold."""
+    pages = [path.read_text(encoding="utf-8") for path in (PAGE, RESULTS) if path.exists()]
+    return table.rows("\n".join(pages))
 
 
 def results(cache: Path) -> dict[str, Result]:

@@ -6,6 +6,7 @@ into `.cache/packages`, or `$PYSMPI_PACKAGES_CACHE`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -175,18 +176,22 @@ def test_a_page_keeps_the_rows_that_no_newer_result_replaces() -> None:
         "quiet": result("quiet", 4.0), "broken": result("broken", 5.0), "refused": refused,
         "more": result("more", 6.0),
     }  # fmt: skip
-    page = table.page(listed, first)
+
+    def pages(results: Mapping[str, Result]) -> str:
+        return table.page(listed, results) + table.results_page(listed, results)
+
+    page = pages(first)
     assert "Another 1 packages" in page
-    assert table.page(listed, table.rows(page)) == page
+    assert pages(table.rows(page)) == page
     second = {
         "timed": result("timed", 30.0), "quiet": result("quiet", 40.0, disturbed=True),
         "broken": Result("broken", "1", False, "ok", "no end", (1.0, 1.0), disturbed=True),
         "more": Result("more", "1", True, "2 × ok", "2 × ok", (9.0, 9.0), disturbed=True),
     }  # fmt: skip
-    again = table.page(listed, table.merged(listed, table.rows(page), second))
-    assert "| kept | 1 | ok | ok | yes | 0.1, 0.2 | 1.23 |" in again
-    assert "| timed | 1 | ok | ok | yes | 30.0, 37.0 | 1.23 |" in again
-    assert "| quiet | 1 | ok | ok | yes | 4.0, 4.9 | 1.23 |" in again
-    assert "| broken | 1 | ok | no end | no |  |  |" in again
-    assert "| more | 1 | 2 × ok | 2 × ok | yes |  |  |" in again
+    again = pages(table.merged(listed, table.rows(page), second))
+    assert "| f | kept | 1 | ok | ok | yes | 0.1, 0.2 | 1.23 |" in again
+    assert "| f | timed | 1 | ok | ok | yes | 30.0, 37.0 | 1.23 |" in again
+    assert "| f | quiet | 1 | ok | ok | yes | 4.0, 4.9 | 1.23 |" in again
+    assert "| f | broken | 1 | ok | no end | no |  |  |" in again
+    assert "| f | more | 1 | 2 × ok | 2 × ok | yes |  |  |" in again
     assert "| refused | calls C | a \\| b: no |" in again
