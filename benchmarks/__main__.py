@@ -350,7 +350,7 @@ def page(
         "time, and predict the same time to 1 %. The advantage is largest where many messages "
         "share a link, as in an Alltoall.",
         "",
-        f"Measured on {date.today()} by `python -m benchmarks --page FILE`: "
+        f"Measured on {date.today()} by `python -m benchmarks --page benchmarks.md`: "
         f"{about['processors']} cores of {about['processor']}, Python {about['python']}; the load "
         f"of the machine was {load:.1f} at the end.",
     ]

@@ -6,8 +6,8 @@ Messages of 1, 4 and 16 KiB with strides of 8, 64 and 512 bytes between 4-byte e
 and latency inside a node and between nodes; then linear and binomial broadcasts of 64 ranks on 8
 nodes as the simulator runs them ("measured"), and as log_3P and 2log_{2,3}P predict them from the
 costs of single messages: once with half of a message's cost for its sender, as the paper has it,
-and once with the sender's part as it is measured ("send"). docs/papers/memory.md has the paper's
-figures beside these.
+and once with the sender's part as it is measured ("send"). The page on these
+models has the paper's figures beside these.
 """
 
 from __future__ import annotations

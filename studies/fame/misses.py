@@ -58,5 +58,5 @@ def run(quick: bool) -> Result:
         panels,
         "The division of SR1's other misses between pointers and locks depends on details that the "
         "paper does not give, and the size of the model on beginnings and ends that a chain does "
-        "not have; docs/papers/coherence-results.md has variants.",
+        "not have; the page on the results of this paper has variants.",
     )

@@ -43,5 +43,5 @@ def run(quick: bool) -> Result:
         table,
         [Panel("Middleware costs", "size and stride", "us", curves, "y", names)],
         "If l dominates, a mean of 41 % needs differences far below the largest at most points: "
-        "docs/papers/memory.md shows why both figures do not go together here.",
+        "the page on the middleware models shows why both do not go together here.",
     )

@@ -1,4 +1,4 @@
-"""The statements of docs/papers/memory.md about messages are true."""
+"""The statements about messages inside a node are true."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 from pysmpi.memory.transfer.models import memory_models
 from pysmpi.platform.config import OPTIONS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "papers" / "memory.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("explanation/memory.md", "papers/memory.md", "papers/lines.md", "papers/coherence.md")
+TEXT = "\n".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def test_every_memory_model_and_every_option_is_described():

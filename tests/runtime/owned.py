@@ -1,6 +1,6 @@
 """The subjects of the rows of `what_a_process_owns.py`, and those that differ under pysmpi.
 
-`python tests/runtime/owned.py` writes the tables of `docs/explanation/ranks.md`.
+`python tests/runtime/owned.py` writes `docs/reference/rank-state.md`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ except ImportError:
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests" / "programs" / "what_a_process_owns.py"
-PAGE = ROOT / "docs" / "explanation" / "ranks.md"
-BEGIN, END = "<!-- table: {} -->\n", "<!-- end of the table -->\n"
+PAGE = ROOT / "docs" / "reference" / "rank-state.md"
 
 # For each group of rows: its subject, and the way in which it becomes a rank's own.
 GROUPS = {
@@ -194,37 +193,44 @@ def reason(row: str) -> str | None:
 
 
 def _short(row: str) -> str:
-    text = row.partition(" -> ")[0].replace("|", "\\|")
+    text = row.partition(" -> ")[0]
     return text if len(text) <= 72 else text[:69] + "..."
 
 
-def tables() -> dict[str, str]:
-    """The tables of the page, by their names."""
-    all_rows = rows()
-    owned = ["| state | how each rank gets its own | rows |", "| --- | --- | --- |"]
+HEAD = """# The table of the state of a rank
+
+Which state of a process does each rank have for itself? The program
+`tests/programs/what_a_process_owns.py` prints one row for each part of the state: plain values, and
+changes of one rank that other ranks must not see. A test runs it under `mpiexec` and under
+`pysmpi run`, and compares. `python tests/runtime/owned.py` writes this page from the list of rows.
+[The state of a rank](../explanation/ranks.md) explains what it means for a program.
+
+## What each rank has
+
+The last column counts the rows that are equal.
+
+"""
+
+
+def page() -> str:
+    """The page of the documentation."""
+    every = rows()
+    lines = ["| state | how each rank gets its own | rows |", "| --- | --- | --- |"]
     for group, (what, how) in GROUPS.items():
-        mine = [row for known, row in all_rows if known == group]
+        mine = [row for known, row in every if known == group]
         same = sum(reason(row) is None for row in mine)
-        owned.append(f"| {what} | {how} | {same} of {len(mine)} |")
-    differs = ["| difference from a separate process | reason |", "| --- | --- |"]
+        lines.append(f"| {what} | {how} | {same} of {len(mine)} |")
+    lines += ["", "## What differs", "", "Each reason is followed by the expressions that show it."]
     reasons: dict[str, list[str]] = {}
-    for _, row in all_rows:
+    for _, row in every:
         why = reason(row)
         if why is not None:
-            reasons.setdefault(why, []).append(f"`{_short(row)}`")
+            reasons.setdefault(why, []).append(_short(row))
     for why, found in reasons.items():
-        differs.append(f"| {'<br>'.join(found)} | {why} |")
-    return {"owned": "\n".join(owned) + "\n", "differs": "\n".join(differs) + "\n"}
-
-
-def page(text: str) -> str:
-    """The page with up-to-date tables."""
-    for name, table in tables().items():
-        begin = text.index(BEGIN.format(name)) + len(BEGIN.format(name))
-        text = text[:begin] + table + text[text.index(END, begin) :]
-    return text
+        lines += ["", f"**{why}.**", "", *(f"- `{row}`" for row in found)]
+    return HEAD + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text()))
+    PAGE.write_text(page())
     sys.exit(0)

@@ -20,7 +20,7 @@ import pytest
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.runtime.process import tools
 
-# What docs/explanation/ranks.md says of Python 3.12 and later.
+# What docs/reference/debugging.md says of Python 3.12 and later.
 TOOLS = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 if hasattr(sys, "monitoring"):
     TOOLS["COVERAGE_CORE"] = "sysmon"
@@ -347,7 +347,7 @@ def _of_another_rank(client: Client, name: str) -> tuple[list[str], list[int], s
 
 @pytest.mark.skipif(
     sys.version_info >= (3, 13),
-    reason="debugpy stops in one rank with Python 3.13: docs/explanation/ranks.md",
+    reason="debugpy stops in one rank with Python 3.13: docs/reference/debugging.md",
 )
 def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
     pytest.importorskip("debugpy", reason="debugpy is not installed")

@@ -87,7 +87,7 @@ def test_the_rows_are_those_of_the_page(simulated):
     for beginning in owned.DIFFERS:
         assert any(row.startswith(beginning) for _, row in rows), beginning
     text = owned.PAGE.read_text()
-    assert text == owned.page(text), "run python tests/runtime/owned.py"
+    assert text == owned.page(), "run python tests/runtime/owned.py"
 
 
 def test_two_runs_in_one_process_leave_nothing_behind(write):

@@ -14,7 +14,7 @@ sys.path.append(str(ROOT))
 from studies.__main__ import main  # noqa: E402
 from studies.drawing import draw  # noqa: E402
 from studies.framework import Curve, Panel, Result, Row, Study, registry  # noqa: E402
-from studies.page import page  # noqa: E402
+from studies.page import link, pages, place  # noqa: E402
 from studies.runs import SPREAD, grid  # noqa: E402
 
 # Claims that do not hold at the quick sizes, as expected: docs/papers/studies.md says why.
@@ -76,11 +76,15 @@ def test_a_run_prints_a_table_and_a_verdict_and_leaves_files(tmp_path, capsys) -
 
 @pytest.mark.usefixtures("one_study")
 def test_the_page_has_what_does_not_hold_and_what_was_not_run(tmp_path) -> None:
-    text = page([LINE], tmp_path)
-    assert "| [papers.line](#papersline) | Figure 1 | not run |" in text
+    text = pages([LINE], tmp_path)[""]
+    shown = "[papers.line](studies/papers.md#papersline)"
+    assert f"| {shown} | Figure 1 | not run |" in text
     path = tmp_path / "page.md"
     assert main(["papers.line", "--output", str(tmp_path), "--page", str(path)]) == 0
     text = path.read_text()
+    assert f"| {shown} | No wonder. |" in text and f"| {shown} | Figure 1 | in part |" in text
+    assert "**0 of 1 studies find what the paper found.** The other 1 find" in text
+    text = (tmp_path / "studies" / "papers.md").read_text()
     assert "| slope | 1 |  | 1.0 | yes |" in text
     assert "| a \\| b | 2 | 3 | 4 | **no** |" in text
     assert "**The finding does not hold in full.** No wonder." in text
@@ -120,7 +124,10 @@ def test_a_grid_is_the_same_as_a_sweep_on_two_workers(monkeypatch) -> None:
 
 
 def test_the_page_of_the_documentation_has_every_study() -> None:
-    text = (ROOT / "docs" / "papers" / "studies.md").read_text()
+    folder = ROOT / "docs" / "papers"
+    first = (folder / "studies.md").read_text()
     for name, study in registry().items():
-        assert f"### {name}\n\n{study.figure}. {study.finding}.\n" in text, name
-    assert "Not run" not in text
+        text = (folder / place(study)).read_text()
+        assert f"## {name}\n\n{study.figure}. {study.finding}.\n" in text, name
+        assert "Not run" not in text
+        assert f"| {link(study)} | {study.figure} |" in first
