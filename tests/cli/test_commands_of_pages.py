@@ -147,10 +147,12 @@ def files_of(page: Path, directory: Path) -> None:
         (directory / name).write_text(code)
 
 
-def run(example: Example, directory: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    example: Example, directory: Path, otherwise: dict[str, str] = OTHERWISE
+) -> subprocess.CompletedProcess[str]:
     """Run a command in a directory, with this Python and this pysmpi."""
     words = example.words.rpartition("&& .venv/bin/")[2]
-    for shown, runs in OTHERWISE.items():
+    for shown, runs in otherwise.items():
         words = re.sub(rf"(?<!\S){re.escape(shown)}(?!\S)", runs, words)
     python = shlex.quote(sys.executable)
     words = re.sub(r"^pysmpi ", f"{python} -m pysmpi ", words)
@@ -164,8 +166,13 @@ def run(example: Example, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def pattern_of(line: str, exact: bool) -> str:
-    """The form of a line of output; figures of measured runs vary, and what limits them."""
-    if varies := re.match(r"pysmpi: (limit:|critical path:|simulated in) ", line):
+    """The form of a line of output; figures of measured runs vary, and what limits them.
+
+    A line that ends with `...` is the beginning of one.
+    """
+    if line.endswith(", ..."):
+        return pattern_of(line.removesuffix("..."), exact) + ".*"
+    if varies := re.match(r"pysmpi: (limit:|critical path:|simulated in|wall time) ", line):
         return varies[0] + ".*"
     return re.escape(line) if exact else FIGURE.join(map(re.escape, re.split(FIGURE, line)))
 
@@ -175,7 +182,12 @@ def status_of(example: Example) -> int:
     for part, status in STATUSES.items():
         if part in example.words:
             return status
-    report = re.match(r"(PSM\d+)|\w+Error", example.shown[0]) if example.shown else None
+    if example.words.startswith("pytest"):
+        return int(any(re.search(r"\d failed", line) for line in example.shown))
+    if any(line.startswith("pysmpi: error:") for line in example.shown):
+        return 2
+    reports = (re.match(r"(PSM\d+) |\w+Error", line) for line in example.shown)
+    report = next(filter(None, reports), None)
     if report is None:
         return 0
     return 1 if report[1] in (None, "PSM102") else 3
@@ -185,7 +197,8 @@ def check(example: Example, done: subprocess.CompletedProcess[str]) -> None:
     """Compare a command with its page: whole outputs, or the lines around `...`."""
     about = f"line {example.line}: {example.words}\n{done.stdout}{done.stderr}"
     assert done.returncode == status_of(example), about
-    exact = not re.search(r"\brun\b", example.words) or "--compute none" in example.words
+    measured = re.search(r"\brun\b|^pytest", example.words)
+    exact = not measured or "--compute none" in example.words
     shown = [line for line in example.shown if line.strip() and not PROMPT.match(line)]
     between = {"...", " ..."}
     printed = re.sub(r"\(pysmpi, rank \d+\) ", "", done.stdout + done.stderr)

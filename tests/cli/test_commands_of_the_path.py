@@ -1,0 +1,92 @@
+"""The pages that a new user follows: each file and command of them, one after the other.
+
+A page begins in an empty directory, as its reader does. Its blocks are carried out in their order:
+a block that begins with `# NAME` is a file, one that begins with `# in NAME` is a function that
+takes the place of another, and commands print what the page shows. The pages of the tutorial share
+a directory.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands_of_pages import FENCE, Example, check, examples, run
+from tests.differential.real_mpich import mpich
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TUTORIAL = [
+    DOCS / "start" / f"tutorial{part}.md"
+    for part in ("", "-cluster", "-slow", "-deadlock", "-test", "-thousand")
+]
+OTHERS = [
+    page
+    for page in [
+        *sorted((DOCS / "start").glob("*.md")),
+        *sorted((DOCS / "howto").glob("*.md")),
+        DOCS / "glossary.md",
+        DOCS / "troubleshooting.md",
+    ]
+    if page not in TUTORIAL
+]
+FILE = re.compile(r"(?:#|<!--) (in )?([\w./-]+\.\w+)(?: -->)?\n")
+
+
+def files(page: Path) -> list[tuple[int, str, str, bool]]:
+    """The blocks of a page that are files: line, name, text, and whether it is a part of one."""
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for block in FENCE.finditer(text):
+        if name := FILE.match(block[2]):
+            line = text.count("\n", 0, block.start()) + 1
+            found.append((line, name[2], block[2], bool(name[1])))
+    return found
+
+
+def put(place: Path, text: str, part: bool) -> None:
+    """Write a file, or replace the function that `text` defines."""
+    if part:
+        _, _, new = text.partition("\n")
+        old = place.read_text()
+        (wanted,) = ast.parse(new).body
+        assert isinstance(wanted, ast.FunctionDef)
+        (found,) = (
+            node
+            for node in ast.parse(old).body
+            if isinstance(node, ast.FunctionDef) and node.name == wanted.name
+        )
+        lines = old.splitlines(keepends=True)
+        lines[found.lineno - 1 : found.end_lineno] = new.splitlines(keepends=True)
+        text = "".join(lines)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
+
+
+def follow(page: Path, directory: Path) -> None:
+    """Do what a page says."""
+    steps: list[tuple[int, Example | tuple[Path, str, bool]]] = [
+        (one.line, one) for one in examples(page) if not one.elsewhere
+    ]
+    steps += [(line, (directory / name, text, part)) for line, name, text, part in files(page)]
+    for _, step in sorted(steps, key=lambda step: step[0]):
+        if not isinstance(step, Example):
+            put(*step)
+            continue
+        tool = step.words.split()[0]
+        if tool == "mpiexec" and not mpich() or tool == "smpirun" and not shutil.which(tool):
+            continue
+        check(step, run(step, directory, {}))
+
+
+def test_the_tutorial(tmp_path: Path) -> None:
+    for page in TUTORIAL:
+        follow(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: page.stem)
+def test_a_page(page: Path, tmp_path: Path) -> None:
+    follow(page, tmp_path)
