@@ -9,6 +9,8 @@ a directory.
 from __future__ import annotations
 
 import ast
+import errno
+import os
 import re
 import shutil
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.cli.test_commands_of_pages import FENCE, PATH, Example, check, exampl
 from tests.differential.real_mpich import mpich
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+PACKAGE = DOCS.parent / "pysmpi"
 TUTORIAL = [
     DOCS / "start" / f"tutorial{part}.md"
     for part in ("", "-cluster", "-slow", "-deadlock", "-test", "-thousand")
@@ -32,7 +35,6 @@ ELSEWHERE = {
     "mpiexec -n 16": "a cluster",
     "--hosts node-0,node-1": "a cluster",
     "-m debugpy": "waits for an editor: tests/debugging",
-    "-m cProfile": "its program is left out",
 }
 FILE = re.compile(r"(?:#|<!--) (in )?([\w./-]+\.\w+)(?: -->)?\n")
 
@@ -104,3 +106,64 @@ def test_commands_that_are_left_out_exist() -> None:
 @pytest.mark.parametrize("page", PATH, ids=lambda page: page.stem)
 def test_pages_are_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").split()) <= 2000
+
+
+def test_messages_of_the_page_about_trouble_are_those_of_pysmpi() -> None:
+    text = " ".join((DOCS / "troubleshooting.md").read_text(encoding="utf-8").split())
+    quoted = re.findall(r'\*\*"([^"]+)"|with "([^"]+)"', text)
+    sources = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    sources = re.sub(r'"\s+f?"|\{[^}]*\}', "", sources)  # texts of several lines, and values
+    for one in map("".join, quoted):
+        part = one.partition(" ...")[0]
+        assert part in sources or part == os.strerror(errno.EMFILE), one
+    assert len(quoted) >= 7
+
+
+def is_environment(node: ast.AST) -> bool:
+    return ast.unparse(node) in ("os.environ", "environ")
+
+
+def variables(path: Path) -> set[str]:
+    """The names of the environment variables that a file reads or sets."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            method = node.func.attr in ("get", "setdefault", "pop")
+            if method and is_environment(node.func.value) or node.func.attr == "getenv":
+                found.append(node.args[0])
+        elif isinstance(node, ast.Subscript) and is_environment(node.value):
+            found.append(node.slice)
+        elif isinstance(node, ast.Compare) and any(map(is_environment, node.comparators)):
+            found.append(node.left)
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Tuple):
+            body = "".join(map(ast.unparse, node.body))
+            if "environ" in body:  # a loop over several variables
+                found += node.iter.elts
+    values = (names.get(node.id) if isinstance(node, ast.Name) else node for node in found)
+    return {
+        re.sub(r"\{.*\}", "...", ast.unparse(value).lstrip("f").strip("\"'"))
+        for value in values
+        if isinstance(value, (ast.Constant, ast.JoinedStr))
+    }
+
+
+def test_the_page_about_installation_has_every_environment_variable() -> None:
+    page = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
+    part = page.partition("## Environment variables\n")[2].partition("\n## ")[0]
+    described = set(re.findall(r"`([A-Z_][A-Z0-9_]+(?:\.\.\._?)?)(?:=\w+)?`", part))
+    described -= {"OMPI_COMM_WORLD_RANK"}  # ranks have it
+    read = {name for path in PACKAGE.rglob("*.py") for name in variables(path)}
+    read |= variables(PACKAGE.parent / "setup.py")
+    # In heap.py a test of names, in click and in texts of child processes.
+    read |= {"MALLOC_..._", "_PYSMPI_COMPLETE"}
+    assert described == read | {"PYSMPI_JOB", "PYSMPI_PIN"}
+    texts = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    assert set(re.findall(r"\bPYSMPI_[A-Z_]+", texts)) <= described
