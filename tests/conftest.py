@@ -43,13 +43,14 @@ SUMMARIES = pytest.StashKey[list[str]]()
 TESTS = Path(__file__).parent
 FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "platform"}
 PEERS = {"differential", "mpi4py_suite", "packages", "record"}
-KINDS = ("fast", "slow", "peers")
+KINDS = ("peers", "slow", "fast")  # in the order of the time that their files take
 
 _missing: set[str] = set()  # reasons for which acceptance suites were skipped
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[SUMMARIES] = []
+    config.option.loadscopereorder = False  # pytest-xdist keeps the order of the tests
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -60,16 +61,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests; several processes begin with the files that take long, so none ends late."""
+    rank: dict[Path, int] = {}
     for item in items:
         place = item.path.relative_to(TESTS)
         places = {place.parts[0], place.as_posix()}
-        if any(item.get_closest_marker(kind) for kind in KINDS):
-            continue
-        if "mpiexec" in getattr(item, "fixturenames", ()) or places & PEERS:
-            item.add_marker("peers")
-        else:
-            item.add_marker("fast" if places & FAST else "slow")
+        kind = next((kind for kind in KINDS if item.get_closest_marker(kind)), "")
+        if not kind:
+            peers = "mpiexec" in getattr(item, "fixturenames", ()) or places & PEERS
+            kind = "peers" if peers else "fast" if places & FAST else "slow"
+            item.add_marker(kind)
+        rank[item.path] = min(KINDS.index(kind), rank.get(item.path, len(KINDS)))
+    if hasattr(config, "workerinput"):  # a process of pytest-xdist
+        items.sort(key=lambda item: rank[item.path])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,36 @@ def test_each_test_has_one_mark(request: pytest.FixtureRequest) -> None:
     kinds = {"fast", "slow", "peers"}
     for item in request.session.items:
         assert len(kinds & {mark.name for mark in item.iter_markers()}) == 1, item.nodeid
+
+
+class Item:
+    """What the rule sees of a test."""
+
+    def __init__(self, place: str, *fixtures: str, own: str = "") -> None:
+        self.path, self.fixturenames = ROOT / "tests" / place, fixtures
+        self.marks = [own] if own else []
+        self.add_marker = self.marks.append
+
+    def get_closest_marker(self, name: str) -> bool:
+        return name in self.marks
+
+
+def test_the_folder_or_the_fixture_or_an_own_mark_says_it(pytestconfig: pytest.Config) -> None:
+    (rule,) = (one for one in pytestconfig.pluginmanager.get_plugins() if hasattr(one, "KINDS"))
+    items = [
+        Item("kernel/test_one.py"), Item("kernel/test_one.py", own="slow"),
+        Item("mpi/test_two.py"), Item("cli/test_three.py"),
+        Item("apps/test_four.py", "mpiexec"), Item("differential/test_five.py"),
+    ]  # fmt: skip
+    alone = list(items)
+    rule.pytest_collection_modifyitems(SimpleNamespace(), alone)
+    assert alone == items
+    marks = [mark for item in items for mark in item.marks]
+    assert marks == ["fast", "slow", "fast", "slow", "peers", "peers"]
+    beside_another = SimpleNamespace(workerinput={})
+    rule.pytest_collection_modifyitems(beside_another, alone)
+    names = [item.path.stem for item in alone]
+    assert names == ["test_four", "test_five", "test_one", "test_one", "test_three", "test_two"]
 
 
 def test_fast_tests_pass_without_the_other_packages_and_without_processes() -> None:

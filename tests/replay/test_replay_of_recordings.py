@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -39,12 +41,10 @@ RANKS = {"pingpong": 2, "npb_dt": 5}
 
 
 def app_cases(machines):
-    """Pairs of a program and a machine; a slow program is tried on one machine."""
-    return [
-        (app, machine)
-        for app in ARGUMENTS
-        for machine in (machines[:1] if app == "npb_lu" else machines)
-    ]
+    """Pairs of a program and a machine: machines take turns, unless PYSMPI_MACHINES=all."""
+    if os.environ.get("PYSMPI_MACHINES") == "all":
+        return list(itertools.product(ARGUMENTS, machines))
+    return list(zip(ARGUMENTS, itertools.cycle(machines)))
 
 
 def recorded(folder, program, nprocs=4, **options):
