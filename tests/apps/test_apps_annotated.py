@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 PROGRAM = """
 import sys
 
@@ -31,7 +29,6 @@ if comm.rank == 0:
 """
 
 
-@pytest.mark.mpiexec
 def test_annotations_do_nothing_under_a_real_mpi(mpiexec, tmp_path):
     program = tmp_path / "annotated.py"
     program.write_text(PROGRAM)

@@ -53,7 +53,6 @@ def test_class_s_verifies(class_s, ranks, program, arguments):
     assert re.search("Verification *= *SUCCESSFUL", done.stdout)
 
 
-@pytest.mark.mpiexec
 @pytest.mark.parametrize(
     "ranks, program, arguments",
     [case for case in CASES if case.id in ("is", "mg", "ft", "dt-bh")],

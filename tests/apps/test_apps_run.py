@@ -65,14 +65,12 @@ def check(done, program, pattern):
     return found
 
 
-@pytest.mark.mpiexec
 @pytest.mark.parametrize("program, arguments, pattern", CASES)
 def test_app_under_mpiexec(mpiexec, program, arguments, pattern):
     found = [check(mpiexec(ranks, program, *arguments), program, pattern) for ranks in (1, 2, 4)]
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.mpiexec
 @pytest.mark.parametrize("program, arguments, pattern", CASES)
 def test_app_simulated_as_real(mpiexec, simulated, program, arguments, pattern):
     real = check(mpiexec(4, program, *arguments), program, pattern)
@@ -101,7 +99,6 @@ def test_app_takes_any_number_of_ranks(simulated, program):
     assert len(last) == 1
 
 
-@pytest.mark.mpiexec
 def test_pingpong_under_mpiexec(mpiexec):
     done = mpiexec(4, "pingpong.py", "--max", "4096", "--repeats", "3")
     assert done.returncode == 0, done.stderr
@@ -124,7 +121,6 @@ def test_cg_with_fewer_iterations_is_not_verified(simulated):
     assert "VERIFICATION SUCCESSFUL" not in done.stdout
 
 
-@pytest.mark.mpiexec
 def test_cg_wants_a_power_of_two(mpiexec):
     done = mpiexec(3, "npb_cg.py")
     assert done.returncode != 0

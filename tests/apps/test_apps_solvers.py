@@ -28,7 +28,6 @@ def test_flux_does_not_depend_on_the_ranks_nor_on_the_size_of_messages(simulated
     assert len(found) == 1
 
 
-@pytest.mark.mpiexec
 @pytest.mark.parametrize("program", CASES)
 def test_as_on_real_ranks(mpiexec, simulated, program):
     outputs = []

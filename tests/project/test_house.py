@@ -1,4 +1,4 @@
-"""The rules of the project: import contracts, types, style, and a README that is true."""
+"""The rules of the project: import contracts, style, and a README that is true."""
 
 import os
 import re
@@ -12,18 +12,14 @@ ROOT = Path(__file__).parents[2]
 
 def run(*command, **variables):
     return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **variables}
-    )
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300,
+        env={**os.environ, **variables},
+    )  # fmt: skip
 
 
 def test_rooms_import_only_downwards():
     lint = "from importlinter.cli import lint_imports_command as main; main()"
     done = run(sys.executable, "-c", lint)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_all_is_strictly_typed():
-    done = run(sys.executable, "-m", "mypy")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

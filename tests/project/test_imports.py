@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -107,20 +108,26 @@ LATE: dict[str, dict[str, str]] = {
 }
 
 
-def modules() -> dict[str, ast.Module]:
+def modules() -> dict[str, Path]:
     found = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text())
+        found[name] = path
     return found
 
 
 MODULES = modules()
 
 
-def imports(name: str):
-    """The modules of pysmpi that a module imports, with whether that is in a function."""
+@cache
+def tree(name: str) -> ast.Module:
+    return ast.parse(MODULES[name].read_text())
+
+
+@cache
+def imports(name: str) -> list[tuple[str, bool, int]]:
+    """The modules that a module imports, with whether that is in a function, and the line."""
 
     def walk(node, late):
         for child in ast.iter_child_nodes(node):
@@ -133,7 +140,7 @@ def imports(name: str):
             inner = late or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             yield from walk(child, inner)
 
-    yield from walk(MODULES[name], False)
+    return list(walk(tree(name), False))
 
 
 def circles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -203,8 +210,8 @@ def test_late_imports_of_commands_save_time():
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
     for name in MODULES:
         if name.startswith("pysmpi.cli."):
-            found = list(imports(name))
-            own = {statement.lineno for statement in MODULES[name].body}  # not those for types
+            found = imports(name)
+            own = {statement.lineno for statement in tree(name).body}  # not those for types
             before = loaded | {other for other, _, line in found if line in own}
             useless = [(line, other) for other, inside, line in found if inside and other in before]
             assert not useless, name
