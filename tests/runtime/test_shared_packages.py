@@ -262,7 +262,6 @@ def test_names_to_which_functions_of_a_shared_package_assign_are_of_the_rank(sit
     assert lines(capsys) == ["True 0 3 more", "True 1 3 more", "True 2 3 more"]
 
 
-@pytest.mark.filterwarnings("ignore:Unknown pytest.mark")
 def test_tests_of_a_shared_package_hold_the_tools_of_their_rank(site, write, capsys, monkeypatch):
     monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"numbers_"})
     site("numbers_/__init__.py", "value = object()")
@@ -282,7 +281,7 @@ def test_tests_of_a_shared_package_hold_the_tools_of_their_rank(site, write, cap
         for name in ("core", "lazy", "marks", "tests.test_core"):
             print(MPI.rank(), name, id(sys.modules[f"numbers_.{name}"]))
         import pytest
-        assert type(numbers_.marks.slow.mark) is type(pytest.mark.other.mark)
+        assert type(numbers_.marks.slow.mark) is type(pytest.mark.fast.mark)
         """,
     )
     run(ScriptProgram(path), 2)
