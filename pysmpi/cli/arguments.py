@@ -185,6 +185,9 @@ def _split(
                 got = count or "nothing"
                 raise UsageError(f"{name}: expected at least 1 rank a node, got {got}")
             options += ["--map-by", f"ppr:{each}:node"]
+        elif bare == "pernode" and name not in arity:
+            taken = 1
+            options += ["--map-by", "ppr:1:node"]
         elif bare in _PLACEMENTS and name not in arity:
             taken = 1
             options += ["--map-by", _PLACEMENTS[bare]]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.columns import print_glossary
+from pysmpi.cli.completion import algorithms, names, operations
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
@@ -40,7 +41,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("operation", required=False)
+@click.argument("operation", required=False, shell_complete=names(operations))
 @click.option("--selector", metavar="NAME|FILE", help="Show the choices of this selector.")
 @click.option("-n", "-np", "nprocs", type=RANKS, default=16, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
@@ -263,7 +264,9 @@ def tune_command(
         if target is not None:
             from pysmpi.collectives.tuning import selection_file
 
-            title = f"{platform or 'cluster'}, {nprocs} ranks, model {model}"
+            title = f"{platform or 'cluster'}, {nprocs} ranks"
+            if model:
+                title += f", model {model}"
             with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
                 stream.write(selection_file(title, nprocs, found))
             target.keep()
@@ -329,8 +332,8 @@ def _ratio(theirs: float, best: float) -> str:
 
 
 @command.command("draw")
-@click.argument("operation")
-@click.argument("algorithm")
+@click.argument("operation", shell_complete=names(operations))
+@click.argument("algorithm", shell_complete=algorithms)
 @click.option("-n", "-np", "nprocs", type=RANKS, default=8, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", default="1KiB", show_default=True,
               help="Bytes of a vector or block.")

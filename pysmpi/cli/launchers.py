@@ -29,6 +29,10 @@ IGNORED = {
     "usize": 1, "genvlist": 1, "envlist": 1, "mca": 2, "gmca": 2, "pmixmca": 2, "prtemca": 2,
     "verbose": 0, "v": 0, "info": 0, "prefix": 1, "nolocal": 0, "report-pid": 1,
     "disable-auto-cleanup": 0, "disable-hostname-propagation": 0, "enable-recovery": 0,
+    "memory-alloc-kinds": 1, "enable-x": 0, "disable-x": 0, "topolib": 1, "demux": 1,
+    "gpus-per-proc": 1, "hybrid-hosts": 0, "nameserver": 1, "order-nodes": 1, "pmi-port": 0,
+    "profile": 0, "skip-launch-node": 0, "stream-buffering": 1, "tune": 1, "show-progress": 0,
+    "personality": 1,
     # smpirun
     "keep-temps": 0, "tmpdir": 1, "no-privatize": 0, "privatize": 0, "log": 1, "foreground": 0,
     # srun
@@ -51,7 +55,12 @@ REFUSED = {
     "trace-comment": "a recording (--trace FILE.jsonl) has the facts of the run",
     "trace-comment-file": "a recording (--trace FILE.jsonl) has the facts of the run",
     "rankfile": "the places of ranks follow from --hostfile, --map-by and --rank-by",
+    "rankmap": "the places of ranks follow from --hostfile, --map-by and --rank-by",
     "rf": "the places of ranks follow from --hostfile, --map-by and --rank-by",
+    "cpus-per-rank": "--map-by core:pe=N gives each rank N cores",
+    "cpus-per-proc": "--map-by core:pe=N gives each rank N cores",
+    "do-not-launch": "--display-map prints the places of ranks, and the run follows",
+    "tv": "stop in the debugger with --pdb; see also --break",
     "cpu-set": "ranks have cores of the simulated machine; see --map-by",
     "preload-binary": "ranks read the files of this computer",
     "xml": "--report FILE.json writes the figures of the run",
@@ -125,8 +134,8 @@ def take(rest: Sequence[str], found: LauncherOptions, options: list[str]) -> int
 
 
 _VALUES = frozenset(
-    ("output-filename", "outfile-pattern", "errfile-pattern", "output", "error", "timeout",
-     "display", "trace-file", "nodes", "ntasks")
+    ("output-filename", "outfile-pattern", "errfile-pattern", "prepend-pattern", "output", "error",
+     "timeout", "display", "trace-file", "nodes", "ntasks")
 )  # fmt: skip
 
 
@@ -168,6 +177,10 @@ def _set(
     elif bare == "output-filename":
         place = value.partition(":")[0]
         found.files[1] = found.files[2] = f"{place}.%t" if "%" not in place else place
+    elif bare == "prepend-pattern":
+        _check_pattern(name, value)
+        found.label = _label(value)
+        return
     elif bare == "outfile-pattern":
         found.files[1] = value
     elif bare in ("errfile-pattern", "error", "e"):
@@ -198,6 +211,12 @@ def _output(name: str, value: str, found: LauncherOptions) -> None:
             found.files.setdefault(2, value)
         else:
             raise UsageError(f"{name}: expected tag, file=NAME, dir=NAME or a file, got {word!r}")
+
+
+def _label(pattern: str) -> str:
+    """The form of the beginning of a line for a pattern of hydra."""
+    kept = pattern.replace("{", "{{").replace("}", "}}")
+    return _MARK.sub(lambda mark: {"r": "{rank}", "%": "%"}.get(mark[2], "0"), kept)
 
 
 def _check_pattern(option: str, pattern: str) -> None:

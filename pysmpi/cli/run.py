@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
+from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
@@ -64,6 +65,11 @@ class RunCommand(Sectioned):
             # As with mpiexec and smpirun: all that the host file has room for.
             ctx.params["nprocs"] = ranks_of_hostfile(hostfile, ctx.params.get("map_by"))
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Options, and files: the program, and arguments of it."""
+        found = super().shell_complete(ctx, incomplete)
+        return found if incomplete.startswith("-") else [*found, *files(ctx, None, incomplete)]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         program = "[-m MODULE | -c CODE | PROGRAM] [ARG...]"

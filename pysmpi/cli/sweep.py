@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi import interruption
+from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
@@ -23,7 +24,7 @@ AGAIN = 10.0  # seconds between lines that are not on a terminal
 
 
 @click.command("sweep")
-@click.argument("study", metavar="STUDY.yaml")
+@click.argument("study", metavar="STUDY.yaml", shell_complete=files)
 @click.option("--output", "-o", metavar="DIRECTORY",
               help="Directory of the results (default: STUDY.results, beside the study).")
 @click.option("--scheduler", metavar="ADDRESS",
@@ -131,7 +132,9 @@ class SweepProgress:
         now = time.monotonic()
         if self.first < 0:
             self.first = done
-        if self.quiet or (not self.terminal and now < self.due and done < total):
+        if self.quiet:
+            return
+        if not self.terminal and done < total and (now < self.due or not done):
             return
         self.due = now + AGAIN
         line = f"pysmpi: {done} of {total} cases"

@@ -67,7 +67,8 @@ class Platform:
         if isinstance(found, Host):
             return found
         hint = did_you_mean(name, [h.name for h in self.hosts], '"{}"')
-        hint = hint or f" among {len(self.hosts)}"
+        if not hint:
+            hint = f' among {len(self.hosts)}, such as "{self.hosts[0].name}"' if self.hosts else ""
         raise UsageError(f'{self.source}: there is no host "{name}"{hint}')
 
     def route(self, src: Host, dst: Host) -> Route:

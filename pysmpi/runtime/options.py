@@ -217,7 +217,7 @@ class Options:
     )  # fmt: skip
     trace_format: str | None = _option(
         None, _TEXT, "--trace-format", "NAME",
-        "Format of the trace, in place of that of its suffix: jsonl, json, csv, ti.",
+        "Format of the trace, in place of that of its suffix; see pysmpi trace formats.",
     )  # fmt: skip
     view: Path | None = _option(
         None, _FILE, "--view", "FILE.html",

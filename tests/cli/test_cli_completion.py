@@ -21,6 +21,16 @@ from pysmpi.cli.main import status_of as status
         (["run", "--memory-model"], "pipe", {"pipelined"}),
         (["run"], "--sel", {"--selector"}),
         (["replay", "--platform"], "graph", {"graphene"}),
+        (["run", "--coll"], "allreduce=r", {"allreduce=rdb", "allreduce=rab_rdb"}),
+        (["run", "--check"], "", {"all", "races"}),
+        (["run", "--trace-format"], "", {"jsonl", "otf2"}),
+        (["demo"], "d", {"deadlock"}),
+        (["explain"], "PSM1", {"PSM101", "PSM121"}),
+        (["platform", "show"], "graph", {"graphene"}),
+        (["collectives"], "all", {"allreduce", "alltoall"}),
+        (["collectives", "list"], "all", {"allreduce", "alltoall"}),
+        (["collectives", "draw"], "allr", {"allreduce"}),
+        (["collectives", "draw", "allreduce"], "", {"rdb", "ompi5"}),
     ],
 )
 def test_names_are_completed(words: list[str], begun: str, found: set[str]) -> None:
@@ -30,9 +40,17 @@ def test_names_are_completed(words: list[str], begun: str, found: set[str]) -> N
     assert all(value.startswith(begun) for value in values)
 
 
-def test_files_are_completed() -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--trace"], ["run"], ["run", "-n", "4"], ["run", "-n", "4", "app.py"],
+        ["explore"], ["view"], ["analyse"], ["replay"], ["extrapolate"], ["extrapolate", "x"],
+        ["sweep"], ["trace", "convert"], ["trace", "convert", "x"], ["platform", "check"],
+    ],
+)  # fmt: skip
+def test_files_are_completed(words: list[str]) -> None:
     completion = ShellComplete(command, {}, "pysmpi", "_PYSMPI_COMPLETE")
-    found = completion.get_completions(["run", "--trace"], "t")
+    found = completion.get_completions(words, "t/x")
     assert [item.type for item in found] == ["file"]
 
 

@@ -306,3 +306,43 @@ def test_exit_statuses_are_those_of_python(value, status, write):
     path = write("leave.py", f"import sys\nsys.exit({value})\n")
     assert subprocess.run([sys.executable, "-S", path], stderr=-3).returncode == status
     assert pysmpi.run(path, 1, check=False).exit_status == status
+
+
+# The options of Hydra, MPICH's mpiexec, with their values; `-rankmap` is refused with a reason.
+HYDRA = """
+    -genv A=1 -genvlist A,B -genvnone -genvall -f hosts -hosts a,b -wdir . -env A=1 -envlist A
+    -envnone -envall -n 2 -np 2 -memory-alloc-kinds system -launcher ssh -launcher-exec ssh
+    -enable-x -disable-x -rmk slurm -topolib hwloc -bind-to core -map-by core -membind firsttouch
+    -demux poll -disable-auto-cleanup -disable-hostname-propagation -errfile-pattern err.%r
+    -gpus-per-proc 1 -hybrid-hosts -iface eth0 -info -localhost a -nameserver a:1
+    -order-nodes ascending -outfile-pattern out.%r -pmi-port -ppn 2 -prepend-pattern %r:
+    -prepend-rank -print-all-exitcodes -profile -skip-launch-node -usize 4 -verbose
+"""
+
+
+def test_every_option_of_hydra_is_known() -> None:
+    from pysmpi.cli.arguments import split
+    from pysmpi.cli.run import command
+    from pysmpi.errors import UsageError
+
+    arity = {
+        name: 0 if getattr(param, "is_flag", False) else 1
+        for param in command.params
+        for name in param.opts
+    }
+    line = split([*HYDRA.split(), "app.py", "3"], arity)
+    assert line.target == "app.py" and line.arguments == ["3"]
+    assert "-demux poll" in line.ignored and "-pmi-port" in line.ignored
+    assert split(["-pernode", "app.py"], arity).options == ["--map-by", "ppr:1:node"]
+    assert split(["-prepend-pattern", "{%r of %%} ", "a.py"], arity).launcher.label == (
+        "{{{rank} of %}} "
+    )
+    with pytest.raises(UsageError, match="--hostfile, --map-by and --rank-by"):
+        split(["-rankmap", "0,0,1", "app.py"], arity)
+
+
+def test_a_host_that_is_not_there_is_answered_with_one_that_is(status, write) -> None:
+    write("app.py", "")
+    code, _, err = status("run", "-n", "2", "--host", "a,b", "app.py")
+    assert code == 2
+    assert 'there is no host "a" among 64, such as "cluster-n0"' in err
