@@ -1,4 +1,7 @@
-"""Runs in one process do not see each other: same bytes as in processes of their own."""
+"""Runs in one process do not see each other: same bytes as in processes of their own.
+
+`PYSMPI_RUNS` is the number of runs: by default a few, and 100 for the full comparison.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,21 @@ LONG = {
     "npb_mg.py", "sweep3d.py",
 }  # fmt: skip
 
-# Prints a line a run: digests of the output, the report and the timeline.
+COUNT = int(os.environ.get("PYSMPI_RUNS", "24"))
+GROWTH = 1 << 20  # bytes that a run may leave behind: tables of the interpreter grow in steps
+
+# Prints for each run digests of the output, the report and the timeline, and the memory after it:
+# blocks of Python's objects, and resident bytes.
 RUNS = """
-import contextlib, hashlib, io, json, sys
+import contextlib, gc, hashlib, io, json, os, sys
 import pysmpi
+
+def resident():
+    try:
+        with open("/proc/self/statm") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 def digest(data):
     return hashlib.sha256(data).hexdigest()[:16]
@@ -49,31 +63,58 @@ for job in json.loads(sys.argv[2]):
     report = {**result.report(), "wall_seconds": None}
     with open(trace, "rb") as stream:
         timeline = stream.read()
-    print(digest(out.getvalue().encode()), digest(json.dumps(report).encode()), digest(timeline))
+    digests = [*map(digest, (out.getvalue().encode(), json.dumps(report).encode(), timeline))]
+    del result, report, timeline, out
+    gc.collect()
+    print(json.dumps([digests, sys.getallocatedblocks(), resident()]))
 """
 
+Run = tuple[list[str], int, int]
 
-def runs(tmp_path: Path, jobs: list[dict[str, object]], seed: int = 0) -> list[str]:
-    """The digests of some runs, one after the other in a process of their own."""
+
+def runs(tmp_path: Path, jobs: list[dict[str, object]], seed: int = 0) -> list[Run]:
+    """The digests and the memory of some runs, one after the other in a process of their own."""
     done = subprocess.run(
         [sys.executable, "-c", RUNS, str(tmp_path / "trace.csv"), json.dumps(jobs)],
         capture_output=True, text=True, timeout=600,
         env={**os.environ, "PYTHONHASHSEED": str(seed)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return [(*json.loads(line),) for line in done.stdout.splitlines()]
+
+
+def digests(found: list[Run]) -> list[list[str]]:
+    return [each for each, _, _ in found]
 
 
 def test_every_application_is_there() -> None:
     assert {*APPS, *LONG} == {path.name for path in (ROOT / "apps").glob("*.py")}
 
 
-def test_runs_of_applications_give_the_bytes_of_processes(tmp_path: Path) -> None:
-    jobs = [{"program": str(ROOT / "apps" / name), "args": args} for name, args in APPS.items()]
-    together = runs(tmp_path, [*jobs, *reversed(jobs)])
-    alone = [runs(tmp_path, [job], seed=i + 1)[0] for i, job in enumerate(jobs)]
-    assert together[: len(jobs)] == alone
-    assert together[len(jobs) :] == alone[::-1]
+JOBS: list[dict[str, object]] = [
+    {"program": str(ROOT / "apps" / name), "args": args} for name, args in APPS.items()
+]
+
+
+@pytest.fixture(scope="module")
+def of_applications(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """Runs of all applications in turn, in both orders."""
+    order = [job for turn in range(-(-COUNT // len(JOBS))) for job in JOBS[:: (-1) ** turn]]
+    return runs(tmp_path_factory.mktemp("together"), order)
+
+
+def test_runs_of_applications_give_the_bytes_of_processes(
+    of_applications: list[Run], tmp_path: Path
+) -> None:
+    alone = [digests(runs(tmp_path, [job], seed=i + 1))[0] for i, job in enumerate(JOBS)]
+    turns = len(of_applications) // len(JOBS)
+    assert digests(of_applications) == [one for i in range(turns) for one in alone[:: (-1) ** i]]
+
+
+@LINUX
+def test_runs_of_applications_leave_no_memory_behind(of_applications: list[Run]) -> None:
+    sizes = [size for _, _, size in of_applications[len(JOBS) - 1 :]]  # each has run once
+    assert sizes[-1] - sizes[0] < GROWTH * (len(sizes) - 1), sizes
 
 
 BUSY = """
@@ -115,13 +156,30 @@ print(comm.rank, key, comm.Dup().py2f() if hasattr(comm, "py2f") else 0, MPI.Wti
 """
 
 
-def test_a_hundred_runs_give_the_bytes_of_a_hundred_processes(
-    write: Callable[..., str], tmp_path: Path
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, object], list[Run]]:
+    """A program that changes its process, and runs of it."""
+    here = tmp_path_factory.mktemp("busy")
+    (here / "busy.py").write_text(BUSY)
+    job: dict[str, object] = {"program": str(here / "busy.py"), "args": []}
+    return job, runs(here, [job] * COUNT)
+
+
+def test_many_runs_give_the_bytes_of_many_processes(
+    busy: tuple[dict[str, object], list[Run]], tmp_path: Path
 ) -> None:
-    job: dict[str, object] = {"program": write("busy.py", BUSY), "args": []}
-    together = runs(tmp_path, [job] * 100)
-    assert len(together) == 100
-    assert set(together) == {runs(tmp_path, [job], seed)[0] for seed in (1, 2, 3)}
+    job, together = busy
+    alone = [digests(runs(tmp_path, [job], seed))[0] for seed in (1, 2)]
+    assert digests(together) == [alone[0]] * COUNT
+    assert alone[0] == alone[1]
+
+
+def test_memory_does_not_grow_with_the_number_of_runs(
+    busy: tuple[dict[str, object], list[Run]],
+) -> None:
+    blocks = [number for _, number, _ in busy[1]]
+    growth = (blocks[-1] - blocks[9]) / len(blocks[10:])
+    assert growth < 10, blocks
 
 
 CHANGES = """
@@ -169,58 +227,47 @@ def test_a_program_that_changes_all_that_a_process_owns_leaves_no_change(tmp_pat
     assert [line for line in found if not line.startswith(STAYS)] == []
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import os; os.close(0)",
-        "open(0).read()",
-        "import sys; sys.stdin.close()",
-        "import os\nos.close(1)\nos.close(2)",
-        "import socket, tempfile\nkept = tempfile.TemporaryFile(), socket.socketpair()",
-        "import asyncio, subprocess\nkept = asyncio.new_event_loop(), subprocess.run(['true'])",
-        "import os\nfd = os.open(os.devnull, os.O_WRONLY)\nos.dup2(fd, 1)\nos.close(fd)",
-    ],
-)
-def test_standard_descriptors_are_what_they_were(write: Callable[..., str], text: str) -> None:
-    program = f"import os, sys, pysmpi\nprogram = {write('program.py', text)!r}\n" + """
+DESCRIPTORS = {
+    "closed": "import os; os.close(0)",
+    "closed by a file": "open(0).read()",
+    "closed stream": "import sys; sys.stdin.close()",
+    "closed output": "import os\nos.close(1)\nos.close(2)",
+    "kept files": "import socket, tempfile\n"
+                  "kept = tempfile.TemporaryFile(), socket.socketpair()",
+    "kept loop": "import asyncio, subprocess\n"
+                 "kept = asyncio.new_event_loop(), subprocess.run(['true'])",
+    "replaced": "import os\nfd = os.open(os.devnull, os.O_WRONLY)\nos.dup2(fd, 1)\nos.close(fd)",
+}  # fmt: skip
+LOOK = """
+import errno, fcntl, json, os, sys
+import pysmpi, pysmpi.api
 def look():
     return [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)], os.listdir("/proc/self/fd")
-import errno, fcntl, pysmpi.api
-before = look()
-result = pysmpi.run(program, 3, compute="none")
-assert look() == before, (before, look())
-print("as before", result.exit_status)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert (done.stdout, done.stderr) == ("as before 0\n", "")
-
-
-BLOCKS = """
-import contextlib, gc, io, json, sys
-import pysmpi
-
-def run():
-    with contextlib.redirect_stdout(io.StringIO()):
-        pysmpi.run(sys.argv[1], 4, compute="none")
-    gc.collect()
-    return sys.getallocatedblocks()
-
-print(json.dumps([run() for _ in range(30)]))
+for name, text in json.loads(sys.argv[1]).items():
+    with open("program.py", "w") as file:
+        file.write(text)
+    before = look()
+    result = pysmpi.run("program.py", 3, compute="none")
+    print(json.dumps([name, result.exit_status, before, look()]), flush=True)
 """
 
 
-def test_memory_does_not_grow_with_the_number_of_runs(write: Callable[..., str]) -> None:
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[object]]:
+    """The statuses of programs in one process, and its descriptors before and after each."""
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKS, write("busy.py", BUSY)],
-        capture_output=True, text=True, timeout=300,
+        [sys.executable, "-c", LOOK, json.dumps(DESCRIPTORS)], stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=100, cwd=tmp_path_factory.mktemp("looks"),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    blocks = json.loads(done.stdout)
-    growth = (blocks[-1] - blocks[9]) / len(blocks[10:])
-    assert growth < 10, blocks
+    assert (done.returncode, done.stderr) == (0, "")
+    return {name: rest for name, *rest in map(json.loads, done.stdout.splitlines())}
+
+
+@LINUX
+@pytest.mark.parametrize("name", DESCRIPTORS)
+def test_standard_descriptors_are_what_they_were(looks, name: str) -> None:
+    status, before, after = looks[name]
+    assert (status, after) == (0, before)
 
 
 ENDED = """
