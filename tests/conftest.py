@@ -19,9 +19,9 @@ from fast_tests import nothing_else
 from hypothesis import settings
 
 # A test that fails once in a thousand draws should not stop an unrelated change.
-# PYSMPI_HYPOTHESIS=random draws new examples.
-settings.register_profile("same", derandomize=True)
-settings.register_profile("random")
+# PYSMPI_HYPOTHESIS=random draws new examples, and more of them.
+settings.register_profile("same", derandomize=True, max_examples=50)
+settings.register_profile("random", max_examples=300)
 settings.load_profile(os.environ.get("PYSMPI_HYPOTHESIS", "same"))
 
 # The real MPI to compare with is the one of this environment, whether or not it is activated.

@@ -88,7 +88,7 @@ def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, 
     assert all(bundle.kept for pair in pairs for link in pair for bundle in link.bundles)
 
 
-@settings(deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(st.integers(0, 2**32), st.integers(2, 8), st.sampled_from([2, 4, 1 << 15]))
 def test_constraints_list_each_bundle_once_while_messages_come_and_go(seed, hosts, most):
     draw = random.Random(seed)

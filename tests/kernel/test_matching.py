@@ -54,7 +54,7 @@ envelopes = st.tuples(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(deadline=None)
 @given(st.lists(envelopes, max_size=40))
 def test_as_the_rule_says(steps):
     follow(steps)

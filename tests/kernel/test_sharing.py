@@ -40,7 +40,7 @@ def systems(draw):
     return capacities, flows, order, batches
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(systems())
 def test_rates_are_fair_after_each_change(case):
     capacities, flows, order, batches = case
@@ -103,7 +103,7 @@ ways = st.tuples(st.integers(0, 9), st.sampled_from([1, 2, 3])).map(
 kinds = st.tuples(st.sampled_from([1.0, 1.0, 1.3, 3.7]), st.sampled_from([10.0, 10.0, 4.0]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(ways, kinds), min_size=1, max_size=30), st.data())
 def test_rates_of_exchanges_are_those_of_a_plain_solver(flows, data):
     """Messages of neighbours and their answers: long chains of links, of which parts change."""
@@ -124,7 +124,7 @@ def test_rates_of_exchanges_are_those_of_a_plain_solver(flows, data):
         assert rates(present) == pytest.approx(plain_rates(present), rel=1e-9)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(systems(), st.data())
 def test_rates_of_any_system_are_those_of_a_plain_solver(case, data):
     capacities, flows, _, _ = case
@@ -147,7 +147,7 @@ def test_rates_of_any_system_are_those_of_a_plain_solver(case, data):
         assert rates(present) == pytest.approx(plain_rates(present), rel=1e-6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.lists(ways, min_size=1, max_size=8, unique=True), st.booleans(), st.data())
 def test_rates_of_repeated_rounds_are_those_of_a_plain_solver(pairs, named, data):
     """The same messages, some of them, or others come and go together, as in loops of programs."""
@@ -173,7 +173,7 @@ def test_rates_of_repeated_rounds_are_those_of_a_plain_solver(pairs, named, data
         solve(system)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(deadline=None)
 @given(st.integers(3, 10), st.lists(ways, min_size=1, max_size=4, unique=True), st.data())
 def test_rates_of_a_ring_beside_messages_that_stay(hosts, pairs, data):
     """All messages of a ring but one are joined to links that are saturated by then."""
@@ -430,7 +430,7 @@ def test_many_more_flows_on_links_that_were_left_out():
     assert_fair(system, [*flows, *more], [sink, other, *links])
 
 
-@settings(deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.integers(33, 45),
@@ -500,7 +500,7 @@ def test_capacity_can_change():
     assert rates(flows) == [5.0] * 4
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0.0, 5.0), st.floats(0.1, 20.0), st.sampled_from([1.0, 4.0, 10.0])),
@@ -559,7 +559,7 @@ def expected_ends(flows, capacity):
     return ends
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(systems(), st.data())
 def test_rates_are_fair_after_a_bound_has_changed(case, data):
     capacities, flows, order, _ = case
@@ -578,7 +578,7 @@ def test_rates_are_fair_after_a_bound_has_changed(case, data):
         assert_fair(system, present, constraints)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 @given(
     positive,
     st.lists(st.tuples(st.floats(0.1, 50.0), st.floats(0.1, 20.0)), max_size=5),

@@ -612,7 +612,7 @@ def test_beats_go_on_if_deadlocks_are_raised(run: Run):
 def test_no_limit(run: Run):
     found = run("""
         def beat():
-            for _ in range(1250): time.sleep(1)
+            for _ in range(12_000): time.sleep(1)
             comm.send(1, other)
         start(beat)
         comm.recv(source=other)

@@ -18,7 +18,7 @@ NAMES = st.sampled_from(["a", "b", "c", "d"])
 ACTIONS = st.sampled_from(["set", "put", "delete", "read", "share", "hide"])
 
 
-@settings(max_examples=120, deadline=None)
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), ACTIONS, NAMES), max_size=40), st.sampled_from(WAYS))
 def test_the_exchange_shows_each_rank_what_it_did(steps, way):
     """Against a model: a dictionary of modules for each rank, and one of shared modules."""
@@ -57,7 +57,7 @@ def test_the_exchange_shows_each_rank_what_it_did(steps, way):
 STEPS = st.tuples(st.integers(0, 2), st.sampled_from(["one", "two", "new"]), st.integers(0, 3))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(deadline=None)
 @given(st.lists(STEPS, max_size=40), st.sampled_from(WAYS))
 def test_each_rank_has_its_own_values_of_names(steps, way):
     """Value 0 stands for a name that is deleted."""

@@ -82,7 +82,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.sampled_from([0, 3 * PAGE, 1 << 30]))
-@settings(max_examples=200, deadline=None)
+@settings(deadline=None)
 def test_no_sequence_makes_arrays_of_one_rank_overlap(steps, most_idle):
     """Allocations and frees of four ranks in any order."""
     heap = Heap()
