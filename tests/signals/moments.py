@@ -108,8 +108,8 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-def prepare(directory: Path) -> None:
-    """Write the files of the commands."""
+def prepare(directory: Path, steps: int = 200) -> None:
+    """Write the files of the commands; the trace to replay has so many steps."""
     (directory / "program.py").write_text(PROGRAM)
     (directory / "orders.py").write_text(ORDERS)
     (directory / "study.yaml").write_text(STUDY)
@@ -117,8 +117,8 @@ def prepare(directory: Path) -> None:
     (directory / "pytest.ini").write_text("[pytest]\n")
     subprocess.run(
         [*_PYSMPI, "run", "-q", "-n", "8", "--compute", "none", "--trace", "recorded.jsonl",
-         "program.py", "200"],
-        cwd=directory, check=True, capture_output=True, env=environment(),
+         "program.py", str(steps)],
+        cwd=directory, check=True, capture_output=True, env=environment(), timeout=100,
     )  # fmt: skip
 
 
@@ -165,8 +165,9 @@ def signalled(
     )  # fmt: skip
     try:
         if begun is not None:
-            while not begun(mark) and process.poll() is None:
-                time.sleep(0.01)
+            until = time.monotonic() + LONGEST
+            while not begun(mark) and process.poll() is None and time.monotonic() < until:
+                time.sleep(0.05)
         time.sleep(moment)
         ended = process.poll() is not None
         sent = time.monotonic()

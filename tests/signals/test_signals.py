@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     place = tmp_path_factory.mktemp("signals")
-    prepare(place)
+    prepare(place, 50)
     return place
 
 
