@@ -14,7 +14,7 @@ def run(program: str, *options: str, ranks: int = 3) -> subprocess.CompletedProc
     head = "import time\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nme = comm.rank\n"
     return subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), "--compute", "none",
-         "--cfg", "smpi/most-polls:5000", *options, "-c", head + textwrap.dedent(program)],
+         "--cfg", "smpi/most-polls:1000", *options, "-c", head + textwrap.dedent(program)],
         capture_output=True, text=True, timeout=100,
     )  # fmt: skip
 
@@ -40,15 +40,13 @@ def test_ranks_that_test_in_vain_are_reported(grow):
     assert "rank 0  tests in Iprobe(source=1, tag=8)" in done.stderr
     assert re.search(r"rank 1  tests in (Test\(\) for Irecv\(source=0|sleep\(\))", done.stderr)
     assert "rank 2  waits in recv(source=0, tag=ANY_TAG)" in done.stderr
-    assert "PSM106 livelock" in subprocess.run(
-        [sys.executable, "-m", "pysmpi", "explain", "PSM106"], capture_output=True, text=True
-    ).stdout  # fmt: skip
+    assert "help: pysmpi explain PSM106" in done.stderr
 
 
 def test_the_number_of_tests_is_the_option():
     polls = "if me == 0:\n    while not comm.Iprobe(source=1): pass\ncomm.recv(source=2)"
     seconds = []
-    for most in (5_000, 50_000):
+    for most in (1_000, 10_000):
         words = ["--cfg", "smpi/grow-injected-times:no", "--cfg", f"smpi/most-polls:{most}"]
         report = run(polls, *words).stderr
         found = re.search(r"PSM106 livelock at t=([\d.]+) (m?)s", report)
@@ -73,9 +71,9 @@ comm.Barrier()
 @pytest.mark.parametrize(
     "busy",
     [
-        "time.sleep(1e6)",  # longer than all the tests
-        "for _ in range(20_000): time.sleep(1.0)",
-        "comm.Recv(bytearray(10**6), 2); time.sleep(1e5)",
+        "time.sleep(1e4)",  # longer than all the tests
+        "for _ in range(4000): time.sleep(1.0)",
+        "comm.Recv(bytearray(10**6), 2); time.sleep(1e4)",
     ],
 )
 def test_tests_that_will_succeed_go_on(busy):
@@ -88,7 +86,7 @@ def test_tests_that_will_succeed_go_on(busy):
             {busy}
             comm.send("done", 0)
         elif {"Recv" in busy}:
-            time.sleep(3e4)
+            time.sleep(3e3)
             comm.Send(bytearray(10**6), 1)
     """, "--cfg", "smpi/grow-injected-times:no", "--cfg", "smpi/iprobe:1")  # fmt: skip
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
@@ -101,7 +99,7 @@ def test_ranks_that_test_between_their_work_go_on():
             while not request.Test():
                 pass
         elif me == 1:
-            for step in range(9000):
+            for step in range(2000):
                 comm.Iprobe(source=2)
             comm.send("done", 0)
     """, "--compute", "1ms", "--cfg", "smpi/grow-injected-times:no")  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import pysmpi
+from pysmpi.runtime.progress import spins
 from pysmpi.runtime.progress.loops import poll_at
 from pysmpi.runtime.reports.result import Result
 
@@ -23,7 +24,7 @@ memory = window.Shared_query(0)[0]
 flag = np.frombuffer(memory, "i8")
 def store():
     flag[2] = 5  # changes nothing that the loop reads
-    time.sleep(0.25)
+    time.sleep(0.05)
     flag[0] = 1
     open("flag", "w").close()
 class Holder: pass
@@ -61,6 +62,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(spins, "LOOK", 0.02)
 
     def run(program: str, ranks: int = 2, compute: str = "none", head: str = HEAD) -> Result:
         path = tmp_path / "prog.py"
@@ -76,7 +78,7 @@ def split(poll: str) -> str:
 
 @pytest.mark.parametrize("kind", POLLS)
 def test_a_poll_ends_when_another_rank_stores(run: Run, kind: str):
-    found = run(split(POLLS[kind]) + "assert 0.25 <= MPI.Wtime() < 0.26, MPI.Wtime()")
+    found = run(split(POLLS[kind]) + "assert 0.05 <= MPI.Wtime() < 0.06, MPI.Wtime()")
     assert found.exit_status == 0, found.error
 
 

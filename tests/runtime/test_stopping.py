@@ -12,6 +12,14 @@ import pytest
 
 import pysmpi
 
+# The command, which abandons ranks that do not end sooner.
+COMMAND = """
+import sys
+from pysmpi.runtime import stopping
+stopping.GRACE = 0.5
+from pysmpi.__main__ import main
+main()
+"""
 START = """
 import os, sys, threading, time
 from mpi4py import MPI
@@ -29,7 +37,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     program = START + textwrap.dedent(text)
     return subprocess.run(
-        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks), "--compute", "none",
+        [sys.executable, "-c", COMMAND, "run", "-q", "-n", str(ranks), "--compute", "none",
          "-c", program, *arguments],
         capture_output=True, text=True, timeout=100, cwd=cwd,
     )  # fmt: skip

@@ -25,9 +25,9 @@ COMMAND = """
 import sys
 from pysmpi.runtime.stalls import judging
 from pysmpi.runtime.stalls.kernel_waits import Ender
-judging.INTERVAL = 0.25
-judging.PATIENCE = {Ender.INSIDE: 1.5, Ender.NEARBY: 2.5}
-judging.LONG = 3.0
+judging.INTERVAL = 0.1
+judging.PATIENCE = {Ender.INSIDE: 0.6, Ender.NEARBY: 1.0}
+judging.LONG = 1.2
 sys.argv[0] = "pysmpi"
 from pysmpi.__main__ import main
 main()
@@ -136,13 +136,14 @@ INSIDE = {
 
 # One rank waits for something outside; then the run goes on.
 OUTSIDE = """
-child = os.posix_spawn('/bin/sleep', ['sleep', '2.5'], os.environ)
+child = os.posix_spawn('/bin/sleep', ['sleep', '1.2'], os.environ)
 libc.waitpid(child, None, 0)
-child = subprocess.Popen(['sh', '-c', 'sleep 2.5; echo done'], stdout=-1)
+child = subprocess.Popen(['sh', '-c', 'sleep 1.2; echo done'], stdout=-1)
 assert libc.read(child.stdout.fileno(), data, 4) == 4
-libc.system(b'sleep 2.5')
-libc.usleep(2500000)
-libc.poll(ctypes.byref(ready(os.pipe()[0])), 1, 2000)
+libc.system(b'sleep 1.2')
+libc.usleep(1200000)
+libc.poll(ctypes.byref(ready(os.pipe()[0])), 1, 1200)
+print("asks", flush=True)
 while libc.poll(ctypes.byref(ready(0)), 1, -1) == -1:
     pass  # as C code does after a signal
 assert os.read(0, 4) == b'more'
@@ -177,7 +178,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subproc
             f"else:\n    world.recv(source=1)\n    {release}\n"
         )
         found[name] = start(tmp_path_factory.mktemp("inside"), 2, body)
-    alone = "ends = os.pipe()\nlibc.alarm(5)\nlibc.read(ends[0], data, 1)\n"
+    alone = "ends = os.pipe()\nlibc.alarm(3)\nlibc.read(ends[0], data, 1)\n"
     found["alone"] = start(tmp_path_factory.mktemp("alone"), 1, alone)
     yield found
     for process in found.values():
@@ -206,8 +207,13 @@ def test_waits_for_the_world_outside_go_on(tmp_path: Path) -> None:
     body = "if rank == 0:\n" + "".join(f"    {line}\n" for line in OUTSIDE.splitlines())
     body += "world.Barrier()\nprint('done')\n"
     process = start(tmp_path, 2, body, stdin=subprocess.PIPE)
-    time.sleep(16)
-    out, err = process.communicate("more", timeout=60)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asks\n"
+        time.sleep(1.5)
+        out, err = process.communicate("more", timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out) == (0, "done\ndone\n"), err
     assert "PSM128" not in err
 
