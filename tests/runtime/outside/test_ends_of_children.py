@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -49,8 +50,9 @@ if world.rank == 0:
     for kind in ("fork", "spawn"):
         context = multiprocessing.get_context(kind)
         context.Process(target=time.sleep, args=(100,), daemon=True).start()
-    subprocess.Popen("setsid sleep 114 &", shell=True, **quiet)
-    time.sleep(0.3)
+    subprocess.Popen("setsid sh -c '>begun; exec sleep 114' &", shell=True, **quiet)
+    while not os.path.exists("begun"):
+        time.sleep(0.01)
     print("begun", flush=True)
 how = sys.argv[1]
 if how == "abort" and world.rank == 0:
@@ -95,7 +97,10 @@ def test_they_end_with_the_job(how, status, tmp_path):
         assert run.returncode == status, said
         if how == "end":
             # It has a session of its own, and no standard stream of the job.
-            assert list(mark.processes().values()) == ["sleep 114"]
+            until = time.monotonic() + 5.0
+            while (left := list(mark.processes().values())) != ["sleep 114"]:
+                assert time.monotonic() < until, left
+                time.sleep(0.01)
         else:
             assert mark.left() == []
     finally:
