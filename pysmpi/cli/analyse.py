@@ -9,13 +9,12 @@ import sys
 import click
 
 from pysmpi import text
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 
 
 @click.command("analyse")
-@click.argument("trace", metavar="TRACE", shell_complete=files)
+@click.argument("trace", metavar="TRACE")
 @click.option("--compute", metavar="FACTOR", help="Predict with compute this much longer.")
 @click.option("--latency", metavar="FACTOR", help="Predict with latencies this much longer.")
 @click.option("--transfer", metavar="FACTOR", help="Predict with transfers of bytes this much "

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.columns import print_glossary
-from pysmpi.cli.completion import algorithms, names, operations
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
@@ -41,7 +40,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("operation", required=False, shell_complete=names(operations))
+@click.argument("operation", required=False)
 @click.option("--selector", metavar="NAME|FILE", help="Show the choices of this selector.")
 @click.option("-n", "-np", "nprocs", type=RANKS, default=16, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
@@ -332,8 +331,8 @@ def _ratio(theirs: float, best: float) -> str:
 
 
 @command.command("draw")
-@click.argument("operation", shell_complete=names(operations))
-@click.argument("algorithm", shell_complete=algorithms)
+@click.argument("operation")
+@click.argument("algorithm")
 @click.option("-n", "-np", "nprocs", type=RANKS, default=8, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", default="1KiB", show_default=True,
               help="Bytes of a vector or block.")

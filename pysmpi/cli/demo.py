@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from pysmpi.cli.columns import print_glossary
-from pysmpi.cli.completion import names
 from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 from pysmpi.installed import environment
@@ -104,7 +103,7 @@ DEMOS = {
 
 
 @click.command("demo")
-@click.argument("name", required=False, shell_complete=names(lambda: DEMOS))
+@click.argument("name", required=False)
 @click.option("--save", is_flag=True,
               help="Write the files of the demo to this directory, and run nothing.")
 def command(name: str | None, save: bool) -> int:

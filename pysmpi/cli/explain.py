@@ -7,12 +7,11 @@ import sys
 import click
 
 from pysmpi import diagnostics
-from pysmpi.cli.completion import codes, names
 from pysmpi.cli.echo import echo
 
 
 @click.command("explain")
-@click.argument("code", required=False, shell_complete=names(codes))
+@click.argument("code", required=False)
 def command(code: str | None) -> None:
     """Explain the diagnostic CODE, such as PSM101; without CODE, list them."""
     from pysmpi.checkers import CHECKERS

@@ -7,13 +7,12 @@ import json
 import click
 
 from pysmpi import text
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS
 
 
 @click.command("extrapolate")
-@click.argument("traces", nargs=-1, required=True, metavar="TRACE...", shell_complete=files)
+@click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
 @click.option("--ranks", "-n", type=RANKS, required=True, metavar="N",
               help="The number of ranks to predict.")
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON.")

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -53,6 +54,7 @@ START = (
 )
 
 USAGE, INTERRUPTED = 2, 130
+COMPLETE = "_PYSMPI_COMPLETE"  # a variable that shells set for completion
 
 
 def _begins_a_run(words: Sequence[str]) -> bool:
@@ -78,6 +80,10 @@ class Commands(click.Group):
             return None
         home, _ = COMMANDS[cmd_name]
         command: click.Command = import_module(home).command
+        if ctx.resilient_parsing:
+            from pysmpi.cli.completing import equip
+
+            equip(command, cmd_name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
@@ -187,6 +193,11 @@ def _write_rest() -> None:
 
 def status_of(args: Sequence[str]) -> int:
     """Run the command line; return its exit status."""
+    if COMPLETE in os.environ:
+        # An error of a line that is not finished is none of its writer's.
+        with suppress(Exception):
+            command.main(list(args), prog_name="pysmpi")
+        return 0
     try:
         status = command.main(list(args), prog_name="pysmpi", standalone_mode=False)
         _write_rest()

@@ -7,7 +7,6 @@ import json
 import click
 
 from pysmpi.cli.columns import width
-from pysmpi.cli.completion import machines, names
 from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.errors import UsageError
@@ -20,7 +19,7 @@ def command() -> None:
 
 
 @command.command("check")
-@click.argument("file", shell_complete=names(machines, or_files=True))
+@click.argument("file")
 def check(file: str) -> int:
     """Read FILE, and check its options, and that its hosts reach each other."""
     from pysmpi.cli.platform_options import wrong_options
@@ -38,7 +37,7 @@ def check(file: str) -> int:
 
 
 @command.command("show")
-@click.argument("file", shell_complete=names(machines, or_files=True))
+@click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON: s, bytes/s, flop/s.")
 def show(file: str, as_json: bool) -> None:
     """Show the contents of FILE: hosts, zones, a route, options."""
@@ -54,7 +53,7 @@ def show(file: str, as_json: bool) -> None:
 
 
 @command.command("convert")
-@click.argument("file", shell_complete=names(machines, or_files=True))
+@click.argument("file")
 @click.option("-o", "--output", metavar="FILE.yaml|xml",
               help="Write to this file, in the format of its suffix (default: print).")
 @click.option("--to", "form", type=click.Choice(["yaml", "xml"]),
@@ -92,7 +91,7 @@ def convert(file: str, output: str | None, form: str | None) -> None:
 
 
 @command.command("draw")
-@click.argument("file", shell_complete=names(machines, or_files=True))
+@click.argument("file")
 @click.option("-o", "--output", metavar="FILE.svg", help="Write to this file (default: print).")
 def draw(file: str, output: str | None) -> None:
     """Draw FILE as SVG: its hosts, the points where links join, its links by class.

@@ -10,7 +10,6 @@ import click
 
 from pysmpi import text
 from pysmpi.cli.arguments import pairs
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.run_options import machine_options
 from pysmpi.errors import UsageError
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("replay")
-@click.argument("traces", nargs=-1, metavar="TRACE...", shell_complete=files)
+@click.argument("traces", nargs=-1, metavar="TRACE...")
 @machine_options
 @click.option("--begin", "begins", multiple=True, metavar="TIME",
               help="Begin of a trace, such as 2.5s; once for each trace (default: 0s).")

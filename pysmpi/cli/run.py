@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_later
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
@@ -40,7 +39,23 @@ ERROR, USAGE = 1, 2
 class RunCommand(Sectioned):
     """A command whose options end where the program begins, as with `python`."""
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        found = super().shell_complete(ctx, incomplete)
+        if not incomplete.startswith("-"):
+            from pysmpi.cli.completing import word_of_run
+
+            found += word_of_run(ctx, incomplete)
+        return found
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # the shell completes an unfinished line
+            try:
+                return self._parse(ctx, args)
+            except UsageError:
+                return super().parse_args(ctx, [])
+        return self._parse(ctx, args)
+
+    def _parse(self, ctx: click.Context, args: list[str]) -> list[str]:
         arity: dict[str, int] = {"-h": 0, "--help": 0}
         for param in self.params:
             if isinstance(param, click.Option):
@@ -65,11 +80,6 @@ class RunCommand(Sectioned):
             # As with mpiexec and smpirun: all that the host file has room for.
             ctx.params["nprocs"] = ranks_of_hostfile(hostfile, ctx.params.get("map_by"))
         return found
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Options, and files: the program, and arguments of it."""
-        found = super().shell_complete(ctx, incomplete)
-        return found if incomplete.startswith("-") else [*found, *files(ctx, None, incomplete)]
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         program = "[-m MODULE | -c CODE | PROGRAM] [ARG...]"

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import click
 
-from pysmpi.cli.completion import names as known_names
 from pysmpi.runtime.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
 from pysmpi.text import integer
 
@@ -120,18 +119,6 @@ def known_values(option: str) -> list[str]:
         from pysmpi.collectives.registry import SELECTORS
 
         return SELECTORS.names()
-    if option == "check":
-        from pysmpi.checkers import CHECKERS
-
-        return ["all", *CHECKERS.names()]
-    if option == "coll":
-        from pysmpi.collectives.registry import COLLECTIVES, algorithms_of
-
-        return [f"{op}={name}" for op in COLLECTIVES.names() for name in algorithms_of(op)]
-    if option == "trace_format":
-        from pysmpi.trace.formats import FORMATS
-
-        return FORMATS.names()
     kind: Kind = FIELDS[option].metadata["kind"]
     words = {"compute": ["native", "steady", "none"], "host_speed": ["auto"]}
     return [*kind.choices, *words.get(option, ()), *(["all", "none"] if option == "data" else ())]
@@ -185,7 +172,6 @@ def _option(name: str) -> Callable[[Any], Any]:
         settings["default"] = False
     elif isinstance(default, (dict, tuple)):
         settings["multiple"] = True
-        settings["shell_complete"] = known_names(lambda: known_values(name))
     else:
         settings["type"] = _Value(name, about["kind"])
         settings["default"] = default

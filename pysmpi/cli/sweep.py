@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pysmpi import interruption
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
@@ -24,7 +23,7 @@ AGAIN = 10.0  # seconds between lines that are not on a terminal
 
 
 @click.command("sweep")
-@click.argument("study", metavar="STUDY.yaml", shell_complete=files)
+@click.argument("study", metavar="STUDY.yaml")
 @click.option("--output", "-o", metavar="DIRECTORY",
               help="Directory of the results (default: STUDY.results, beside the study).")
 @click.option("--scheduler", metavar="ADDRESS",

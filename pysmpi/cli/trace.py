@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 
 
@@ -14,8 +13,8 @@ def command() -> None:
 
 
 @command.command("convert")
-@click.argument("source", metavar="IN", shell_complete=files)
-@click.argument("target", metavar="OUT", shell_complete=files)
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
 @click.option("--trace-format", metavar="NAME",
               help="Format of OUT, in place of that of its suffix; see pysmpi trace formats.")
 def convert(source: str, target: str, trace_format: str | None) -> int:

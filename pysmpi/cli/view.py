@@ -6,13 +6,12 @@ import os
 
 import click
 
-from pysmpi.cli.completion import files
 from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
 
 
 @click.command("view")
-@click.argument("traces", nargs=-1, metavar="TRACE...", shell_complete=files)
+@click.argument("traces", nargs=-1, metavar="TRACE...")
 @click.option("-o", "--output", metavar="FILE.html",
               help="The page to write (default: the name of the first trace, with .html), or a "
               "picture of the timeline (.png, .svg, .pdf; needs matplotlib).")
