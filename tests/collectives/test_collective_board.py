@@ -78,23 +78,27 @@ def test_the_board_gives_what_the_steps_give(op: str, name: str) -> None:
     draw = random.Random(f"{op} {name}")
     size = draw.randint(2, 12)
     root = draw.randrange(size) if op in ROOTED else 0
-    for in_place in (False, True) if op not in ("barrier", "bcast") else (False,):
-        for count in (1, draw.randint(2, 99)):
-            case = Case(op, size, root, count, True, in_place)
-            sends, before, _ = buffers(case)
-            memories = [Memory(send, receive) for send, receive in zip(sends, before)]
-            schedules = named_schedules(case.calls(), name, setup=False)
-            execute(schedules, memories, add_bytes)
-            table = [[case.between(one, other) for other in range(size)] for one in range(size)]
-            result = pysmpi.run(
-                program, size, args=(case, table, sends, before), coll={op: name},
-                compute="none", selector="default",
-            )  # fmt: skip
-            for rank, (received, sent) in enumerate(result.returns):
-                if op == "exscan" and rank == 0:
-                    continue  # its contents are undefined
-                memory = memories[rank]
-                assert (received, sent) == (memory.receive, memory.send), (case, rank)
+    cases = [
+        Case(op, size, root, count, True, in_place)
+        for in_place in ((False, True) if op not in ("barrier", "bcast") else (False,))
+        for count in (1, draw.randint(2, 99))
+    ]
+    calls = []
+    for case in cases:
+        sends, before, _ = buffers(case)
+        table = [[case.between(one, other) for other in range(size)] for one in range(size)]
+        calls.append((case, table, sends, before))
+    result = pysmpi.run(
+        lambda: [program(*call) for call in calls], size, coll={op: name},
+        compute="none", selector="default",
+    )  # fmt: skip
+    for i, (case, _, sends, before) in enumerate(calls):
+        memories = [Memory(send, receive) for send, receive in zip(sends, before)]
+        execute(named_schedules(case.calls(), name, setup=False), memories, add_bytes)
+        for rank, memory in enumerate(memories):
+            if op == "exscan" and rank == 0:
+                continue  # its contents are undefined
+            assert result.returns[rank][i] == (memory.receive, memory.send), (case, rank)
 
 
 def neighbours(size: int) -> tuple[list[list[int]], list[list[int]]]:

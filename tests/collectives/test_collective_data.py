@@ -1,7 +1,8 @@
 """Every algorithm gives every rank its data: real ranks, from 1 to 33 of them, against numpy.
 
-Two numbers of ranks for each algorithm are tried, drawn anew for each; all of them with
-PYSMPI_RANKS=all pytest tests/collectives/test_collective_data.py
+Two numbers of ranks for each algorithm are tried, drawn anew for each: all forms of a call on the
+smaller one, and forms that take turns on the larger one. PYSMPI_RANKS=all tries all forms on all
+numbers of ranks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import os
 import random
 import sys
-from functools import reduce
+from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,37 +32,50 @@ ALL = [
 ]
 
 
+EVERYTHING = os.environ.get("PYSMPI_RANKS") == "all"
+MANY = 9  # ranks, up to which all forms of a call are tried
+
+
 def sizes_of(op: str, name: str) -> list[int]:
     """The numbers of ranks to try."""
-    if os.environ.get("PYSMPI_RANKS") == "all":
+    if EVERYTHING:
         return list(range(1, 34))
     draw = random.Random(f"{op} {name}")
-    return [draw.randint(1, 9), draw.randint(10, 33)]
+    return [draw.randint(1, MANY), draw.randint(MANY + 1, 33)]
 
 
 def cases_of(op: str, size: int) -> list[dict]:
-    """All forms of a call."""
+    """The forms of a call."""
     # Beyond the sizes from which algorithms cut into segments, and sends wait for receives.
     big = 20_011 if op in ("bcast", "reduce", "allreduce") else 257
-    blocking = {"op": op, "form": "blocking", "counts": [3, 0, 1, 40, 2]}
-    cases = []
-    for in_place in (False, True):
-        for root in sorted({0, size // 2, size - 1}) if op in ROOTED else [0]:
-            for operator in ("SUM", OWN) if op in REDUCING else ("SUM",):
-                dtype = "i8" if operator == OWN else "i4"
-                for count in (0, 1, 7, big):
-                    cases.append(
-                        {**blocking, "count": count, "root": root, "in_place": in_place,
-                         "operator": operator, "dtype": dtype}
-                    )  # fmt: skip
-    return cases
+    counts = (0, 1, 7, big)
+    operators = ("SUM", OWN) if op in REDUCING else ("SUM",)
+    roots = sorted({0, size // 2, size - 1}) if op in ROOTED else [0]
+    if size <= MANY or EVERYTHING:
+        forms = list(product((False, True), roots, operators, counts))
+    else:
+        forms = [
+            ((i + j + size) % 2 == 0, roots[(i + j) % len(roots)], operator, count)
+            for i, count in enumerate(counts)
+            for j, operator in enumerate(operators)
+        ]
+    return [
+        {"op": op, "form": "blocking", "counts": [3, 0, 1, 40, 2], "count": count, "root": root,
+         "in_place": in_place, "operator": operator, "dtype": "i8" if operator == OWN else "i4"}
+        for in_place, root, operator, count in forms
+    ]  # fmt: skip
 
 
-def combine(case: dict, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """One behind the other."""
-    if case["operator"] != OWN:
-        return one + other
-    x, y = one.reshape(-1, 2), other.reshape(-1, 2)
+@lru_cache(maxsize=256)
+def combined(operator: str, dtype: str, count: int, length: int, last: int) -> np.ndarray:
+    """The contributions of the ranks before `last`, combined one after the other."""
+    one = data({"count": count, "dtype": dtype}, last - 1, length)
+    if last == 1:
+        return one
+    before = combined(operator, dtype, count, length, last - 1)
+    if operator != OWN:
+        return before + one
+    x, y = before.reshape(-1, 2), one.reshape(-1, 2)
     return np.stack((x[:, 0] * y[:, 0], x[:, 0] * y[:, 1] + x[:, 1]), axis=1).reshape(-1)
 
 
@@ -111,10 +126,9 @@ def expected(case: dict, size: int, rank: int) -> np.ndarray:
     count *= units
     length = {"reduce_scatter_block": count * size, "reduce_scatter": sum(counts)}.get(op, count)
     last = {"scan": rank + 1, "exscan": rank}.get(op, size)
-    parts = [data(case, other, length) for other in range(last)]
-    if not parts or (op == "reduce" and rank != root):
+    if not last or (op == "reduce" and rank != root):
         return nothing
-    total = reduce(lambda one, other: combine(case, one, other), parts)
+    total = combined(case["operator"], case["dtype"], case["count"], length, last)
     if op == "reduce_scatter_block":
         return total[rank * count : (rank + 1) * count]
     if op == "reduce_scatter":
