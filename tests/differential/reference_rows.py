@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+import pysmpi
 
 TESTS = Path(__file__).resolve().parent.parent
 DATA = TESTS / "data"
@@ -73,17 +75,17 @@ def predicted(
     sizes: dict[str, list[str]] = {}
     for row in rows:
         sizes.setdefault(row.pattern, []).append(str(row.nbytes))
-    command = [sys.executable, "-m", "pysmpi", "run", "-n", str(first.ranks)]
-    command += ["--platform", str(machine), "--hostfile", str(hostfile), "--compute", "none"]
-    for option in ("smpi/wtime:0", *options):
-        command += ["--cfg", option]
-    command.append(str(TESTS / "programs" / program))
-    command += [f"{pattern}:{','.join(counts)}" for pattern, counts in sizes.items()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr[-2000:]}"
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        pysmpi.run(
+            TESTS / "programs" / program, first.ranks,
+            args=[f"{pattern}:{','.join(counts)}" for pattern, counts in sizes.items()],
+            platform=machine, hostfile=hostfile, compute="none",
+            cfg=dict(option.split(":", 1) for option in ("smpi/wtime:0", *options)),
+        )  # fmt: skip
 
     times = {}
-    for line in done.stdout.splitlines():
+    for line in output.getvalue().splitlines():
         word, pattern, count, *seconds = line.split()
         assert word == "TIME"
         times[pattern, int(count)] = [float(value) for value in seconds]

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "programs" / "collective_cases.py"
-CASES = int(os.environ.get("PYSMPI_CASES", "300"))
+CASES = int(os.environ.get("PYSMPI_CASES", "100"))
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9)
 BATCH = 9  # ranks of the real run
 PLAIN = ("plain", "plain")

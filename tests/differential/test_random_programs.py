@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 PROGRAM = Path(__file__).resolve().parents[1] / "programs" / "random_program.py"
-PROGRAMS = int(os.environ.get("PYSMPI_PROGRAMS", "300"))
+PROGRAMS = int(os.environ.get("PYSMPI_PROGRAMS", "120"))
 RANKS = (2, 3, 4)
 ELEMENTS = st.sampled_from(("i2", "i4", "u8", "f8"))
 SMALL = st.integers(0, 3)
