@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 FILES = """
 address attributes buffer cco_buf cco_buf_inter cco_nb_buf cco_nb_vec cco_ngh_buf cco_ngh_obj
@@ -59,6 +60,41 @@ SECONDS = {
     "cco_vec_inter": 0.3,
 }
 OTHERS = 0.03  # of each of the other files
+
+
+#: Files whose tests need no other rank, or send to their own.
+ALONE = ("address", "datatype", "msgspec", "pack", "util_dtlib")
+
+#: Files that run in every case with all kinds of arrays, and on three ranks.
+WHOLE = ("cco_buf", "p2p_buf")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files that run together: on so many ranks, with arguments of main.py, and variables."""
+
+    nprocs: int
+    files: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+
+
+def short(files: Sequence[str]) -> list[Part]:
+    """All files in about a quarter of the time that they need on 3 ranks.
+
+    Files without messages run alone, with the short list of type codes that mpi4py has for runs
+    that measure its coverage; long ones run on 2 ranks, with numpy's arrays only.
+    """
+    alone = tuple(name for name in files if name in ALONE)
+    long = tuple(
+        name for name in files if SECONDS.get(name, OTHERS) > 1 and name not in (*ALONE, *WHOLE)
+    )
+    rest = tuple(name for name in files if name not in (*alone, *long))
+    return [
+        Part(1, alone, variables=(("COVERAGE_RUN", "true"),)),
+        Part(2, long, arguments=("--no-array",)),
+        Part(3, rest),
+    ]
 
 
 def shared_out(files: Sequence[str], jobs: int) -> list[list[str]]:

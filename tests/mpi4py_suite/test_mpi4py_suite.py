@@ -5,10 +5,11 @@ their ranks; at the end a line counts the suite's tests. All chosen files run in
 simulations, since ranks of a simulation go on after an error: a rank that waits for a failed rank
 gets an error.
 
-The default is 3 ranks; PYSMPI_SUITE_RANKS=1,2,3,5,8 asks for others. PYSMPI_SUITE_JOBS=1 runs all
-files in one process, one after the other. PYSMPI_SUITE_OPTIONS="selector=ompi" gives options to
-the simulations, PYSMPI_INTERPRETED=1 takes the kernel as it is without a compiler, and pytest's
--k chooses files:
+By default, `expectations.short` chooses between 1, 2 and 3 ranks. PYSMPI_ALL_SUITES=1 runs the
+whole suite on 3 ranks, PYSMPI_SUITE_RANKS=1,2,3,5,8 on others. PYSMPI_SUITE_JOBS=1 runs all files
+of a number of ranks in one process, one after the other. PYSMPI_SUITE_OPTIONS="selector=ompi" gives
+options to the simulations, PYSMPI_INTERPRETED=1 takes the kernel as it is without a compiler, and
+pytest's -k chooses files:
 
     PYSMPI_SUITE_RANKS=8 PYSMPI_SUITE_OPTIONS="selector=mpich4" pytest tests/mpi4py_suite -k cco
 """
@@ -20,6 +21,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,15 +29,20 @@ from typing import Any
 
 import pytest
 from distribution import Unavailable, suite, without
-from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SKIPS, shared_out
+from expectations import EXCLUDED, FILES, KNOWN_FAILURES, SKIPS, Part, shared_out, short
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
-RANKS = [int(word) for word in os.environ.get("PYSMPI_SUITE_RANKS", "3").split(",")]
 JOBS = int(os.environ.get("PYSMPI_SUITE_JOBS", min(2, os.cpu_count() or 1)))
 CHOSEN = [name for name in FILES if f"test_{name}" not in EXCLUDED]
+RANKS = os.environ.get("PYSMPI_SUITE_RANKS") or (
+    "3" if os.environ.get("PYSMPI_ALL_SUITES") == "1" else ""
+)
+PARTS = (
+    [Part(int(word), tuple(CHOSEN)) for word in RANKS.split(",")] if RANKS else short(CHOSEN)
+)
+TIMEOUT = 3600 if RANKS else 600  # seconds, of all processes of a part
 WORST = ("skipped", "passed", "started", "failed")
-TIMEOUT = 3600  # seconds
 SHOWN = 12  # failed tests of a file that are shown with their traceback
 
 
@@ -89,7 +96,8 @@ class Run:
                 else:
                     total["passed"] += 1
         said = ", ".join(f"{number} {outcome}" for outcome, number in total.items())
-        return f"mpi4py's suite on {nprocs} ranks: {said}; {self.seconds:.0f} s of CPU time"
+        on = f"mpi4py's suite on {nprocs} ranks, {len(self.verdicts)} files"
+        return f"{on}: {said}; {self.seconds:.0f} s of CPU time"
 
 
 def file_of(test: str) -> str:
@@ -100,18 +108,19 @@ def file_of(test: str) -> str:
     return ""
 
 
-def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> Run:
-    """Run some files of the suite on so many ranks."""
+def run_suite(folder: Path, part: Part, files: Sequence[str], place: Path) -> Run:
+    """Run some files of a part of the suite."""
     exclusions = [word for name in EXCLUDED if "." in name
                   for word in ("-x", name.partition(".")[2])]  # fmt: skip
     paths = [str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict(part.variables)}
+    end = time.monotonic() + TIMEOUT
     started = []
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for number, group in enumerate(shared_out(files, JOBS)):
         records, log = place / f"records-{number}.jsonl", place / f"log-{number}.txt"
-        command = [sys.executable, str(HERE / "suite_run.py"), str(nprocs), str(records),
-                   str(folder / "main.py"), "-q", *exclusions]  # fmt: skip
+        command = [sys.executable, str(HERE / "suite_run.py"), str(part.nprocs), str(records),
+                   str(folder / "main.py"), "-q", *part.arguments, *exclusions]  # fmt: skip
         for name in group:
             command += ["-i", rf"^test_{name}\.py$"]
         with open(log, "w") as stream:
@@ -122,9 +131,11 @@ def run_suite(folder: Path, nprocs: int, files: Sequence[str], place: Path) -> R
     run = Run()
     for process, records, log in started:
         try:
-            process.wait(TIMEOUT)
+            process.wait(max(0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
             process.kill()
+            process.wait()
+            run.log += f"ended after {TIMEOUT} s\n"
         run.log += log.read_text(errors="replace")
         for line in records.read_text().splitlines() if records.exists() else ():
             record: dict[str, Any] = json.loads(line)
@@ -146,38 +157,45 @@ def folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def runs() -> dict[int, Run]:
-    """The runs that there were, by the number of ranks."""
+def runs() -> dict[Part, Run]:
+    """The runs that there were."""
     return {}
 
 
-def chosen_files(items: Sequence[Any], nprocs: int) -> list[str]:
-    """The files that this session is to run on so many ranks."""
+def chosen_files(items: Sequence[Any], part: Part) -> list[str]:
+    """The files of a part that this session is to run."""
     return [
         item.callspec.params["file"]
         for item in items
         if getattr(item, "originalname", "") == "test_file"
-        and item.callspec.params["nprocs"] == nprocs
+        and item.callspec.params["part"] == part
     ]
 
 
-@pytest.mark.parametrize("file", CHOSEN)
-@pytest.mark.parametrize("nprocs", RANKS)
+@pytest.mark.parametrize(
+    ("part", "file"),
+    [
+        pytest.param(part, file, id=f"{part.nprocs}-{file}")
+        for part in PARTS
+        for file in part.files
+    ],
+)
 def test_file(
+    part: Part,
     file: str,
-    nprocs: int,
     folder: Path,
-    runs: dict[int, Run],
+    runs: dict[Part, Run],
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     summaries: list[str],
 ):
-    if nprocs not in runs:
-        files = chosen_files(request.session.items, nprocs)
+    nprocs = part.nprocs
+    if part not in runs:
+        files = chosen_files(request.session.items, part)
         place = tmp_path_factory.mktemp(f"suite-{nprocs}")
-        runs[nprocs] = run_suite(folder, nprocs, files, place)
-        summaries.append(runs[nprocs].summary(nprocs))
-    run = runs[nprocs]
+        runs[part] = run_suite(folder, part, files, place)
+        summaries.append(runs[part].summary(nprocs))
+    run = runs[part]
     verdicts = run.verdicts.get(file, {})
     assert verdicts, f"no test of test_{file}.py has run:\n{run.log[-3000:]}"
     troubles = {name: verdict.trouble(nprocs) for name, verdict in verdicts.items()}
@@ -188,6 +206,10 @@ def test_file(
     if report:
         more = f"\nand {len(report) - SHOWN} more" if len(report) > SHOWN else ""
         pytest.fail("\n\n".join(report[:SHOWN]) + more, pytrace=False)
+
+
+def test_every_file_is_in_one_part() -> None:
+    assert sorted(name for part in short(CHOSEN) for name in part.files) == sorted(CHOSEN)
 
 
 def test_all_files_are_known(folder: Path):

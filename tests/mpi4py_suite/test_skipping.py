@@ -17,7 +17,7 @@ def run(tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     options = ["-q", "-p", "no:cacheprovider"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(HERE / "test_demos.py")],
-        capture_output=True, text=True, env=environment, cwd=HERE.parents[1],
+        capture_output=True, text=True, timeout=120, env=environment, cwd=HERE.parents[1],
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from .entries import HERE, Entry
 CHECKOUT = HERE.parent.parent
 # The versions that were resolved once for an environment: pip's constraints.
 VERSIONS = HERE / "versions"
+TIMEOUT = 1800  # seconds of one command, such as an installation
 COMMON = ["mpich==5.0.2", "mpi4py==4.1.2", "pytest>=8"]
 
 
@@ -205,8 +206,11 @@ def _call(
 ) -> str:
     settings = {**os.environ, **(environ or {})}
     settings.pop("PYTHONPATH", None)
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=settings,
-                          stdin=subprocess.DEVNULL)  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=settings,
+                              stdin=subprocess.DEVNULL, timeout=TIMEOUT)  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise InstallError(f"{failure}: it takes more than {TIMEOUT} s") from None
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in said if "ERROR" in line] or said[-3:] or ["no reason given"]

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from .conftest import LEFT_OUT
+from .conftest import LEFT_OUT, needs_installation
 from .entries import Entry, Run
 from .environments import CHECKOUT, Environments, NoNetwork, cache_folder
 from .running import run_entry
@@ -23,6 +23,7 @@ def oldest() -> str:
     return found[1]
 
 
+@needs_installation
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="numpy 1.26 has no wheel for Python 3.13")
 def test_each_rank_has_the_settings_and_generators_of_the_oldest_numpy() -> None:
     version = oldest()

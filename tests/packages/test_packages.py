@@ -1,23 +1,39 @@
-"""Ten published packages run under MPICH and under pysmpi, and give the same results.
+"""Published packages run under MPICH and under pysmpi, and give the same results.
 
-`python -m tests.packages` runs all of them. Their requirements are installed from the package index
-into `.cache/packages`, or `$PYSMPI_PACKAGES_CACHE`.
+Some that are in the environment of the tests run always. PYSMPI_ALL_SUITES=1 runs ten others, and
+`python -m tests.packages` all; their requirements are installed from the package index into
+`.cache/packages`, or `$PYSMPI_PACKAGES_CACHE`.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from . import compare, table
-from .conftest import LEFT_OUT
+from .conftest import LEFT_OUT, needs_installation
 from .entries import Entry, ListError, Run, entries
 from .environments import Environments, NoNetwork, cache_folder
 from .running import Result, _busy_with_others, run_entry
 
-QUICK = [entry for entry in entries() if entry.quick]
+ALL = entries()
+QUICK = [entry for entry in ALL if entry.quick]
+#: Packages that the tests need themselves, or that come with one that they need.
+HERE = [entry for entry in ALL if entry.package in ("attrs", "click", "cloudpickle", "rich")]
+
+
+@pytest.mark.parametrize("entry", HERE, ids=[entry.package for entry in HERE])
+def test_installed_package_gives_what_it_gives_under_mpich(entry: Entry, tmp_path: Path) -> None:
+    """In the environment of the tests, whatever the version of the package."""
+    if importlib.util.find_spec(entry.package.replace("attrs", "attr")) is None:
+        pytest.skip(f"{entry.package} is not installed")
+    result = run_entry(entry, Environments(tmp_path), Path(sys.prefix))
+    assert result.invalid is None, result.invalid
+    assert result.equal, f"{result.difference} [{result.message}]"
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +50,7 @@ def environments() -> tuple[Environments, dict[str, Path]]:
     return made, paths
 
 
+@needs_installation
 @pytest.mark.parametrize("entry", QUICK, ids=[entry.package for entry in QUICK])
 def test_package_gives_what_it_gives_under_mpich(
     entry: Entry, environments: tuple[Environments, dict[str, Path]]
