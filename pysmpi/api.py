@@ -122,10 +122,10 @@ def run(
     scripts.
 
     `options` is an `Options` object; the other keyword arguments are its fields, which are the
-    options of `pysmpi run`, and take precedence over it. See docs/reference/api.md.
+    options of `pysmpi run`, and take precedence over it.
 
     Returns a `Result`. Raises UsageError for wrong arguments, and ProgramError when the program
-    fails, unless `check` is False. `check` may also name checkers ("all", "leaks,types"), which
+    fails, unless `check` is False. `check` may also name checkers ("all", "leaks,races"), which
     look for errors of the program while it runs; `Result.findings` has their findings. One program
     runs at a time: calls in other threads wait.
     """

@@ -2,7 +2,7 @@
 
 A problem is a class with a `code`, a `title` and a docstring. The sections of the docstring
 describe the problem, why it is bad, an example and the remedy. `pysmpi explain CODE` prints the
-docstring; `docs/reference/diagnostics.md` contains all of them.
+docstring; `docs/reference/diagnostics/` has a page for each.
 """
 
 from __future__ import annotations
@@ -385,25 +385,6 @@ def _titled(words: str) -> type[Diagnostic] | None:
     return found[0] if len(found) == 1 else None
 
 
-def explanation(kind: type[Diagnostic], level: int = 1) -> str:
-    """The page of a problem in Markdown; its title is a heading of `level`."""
-    marks = "#" * level
-    body = kind.text().replace("\n## ", f"\n{marks}# ")
-    return f"{marks} {kind.code} {kind.title}\n\n{body}\n"
-
-
-def page() -> str:
-    """The text of `docs/reference/diagnostics.md`."""
-    parts = [
-        "# Diagnostics\n",
-        "Every problem that pysmpi finds in a program has a code that does not change from "
-        "version\nto version. `pysmpi explain CODE` prints its section of this page.\n",
-        "| code | problem |\n| --- | --- |\n"
-        + "".join(
-            f"| [{kind.code}](#{kind.code.lower()}-{kind.title.replace(' ', '-').lower()}) "
-            f"| {kind.title} |\n"
-            for kind in DIAGNOSTICS.values()
-        ),
-    ]
-    parts += [explanation(kind, 2) for kind in DIAGNOSTICS.values()]
-    return "\n".join(parts)
+def explanation(kind: type[Diagnostic]) -> str:
+    """The page of a problem in Markdown."""
+    return f"# {kind.code} {kind.title}\n\n{kind.text()}\n"

@@ -133,7 +133,7 @@ def _option(
 
 @record
 class Options:
-    """The options of a run. `pysmpi run --help` and docs/reference/api.md explain each.
+    """The options of a run. `pysmpi run --help` explains each.
 
     The fields are the options of the command line by their names.
     """

@@ -1,0 +1,65 @@
+"""The site of these pages: `python -m sphinx -W docs build/site` (extra `docs`).
+
+The pages are plain Markdown that also reads well without the site. The navigation is what
+`index.md` lists, and a page that lists others below it, such as `reference/diagnostics.md`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+project = "pysmpi"
+copyright = "the authors of pysmpi"
+extensions = ["myst_parser"]
+exclude_patterns = ["build"]
+myst_heading_anchors = 4
+highlight_language = "none"
+nitpicky = True
+
+html_theme = "furo"
+html_title = "pysmpi"
+html_static_path = ["site"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {
+    "source_repository": "https://github.com/pysmpi/pysmpi/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "top_of_page_buttons": ["view"],
+}
+
+# Pages whose lists of pages are the navigation.
+LISTS = ("index", "reference/diagnostics", "papers/studies")
+
+# Pages that programs write: docs/renew.py, the benchmarks, the studies and the lists of packages.
+# They are looked up, not read, and may be longer than others.
+GENERATED = (
+    "explanation/benchmarks",
+    "papers/studies",
+    "reference/algorithms",
+    "reference/options",
+    "reference/packages",
+    "reference/python",
+    "reference/simgrid-options",
+)
+
+
+def navigation(app: object, docname: str, source: list[str]) -> None:
+    """Add to a list of pages what Sphinx needs to know its order."""
+    if docname not in LISTS:
+        return
+    trees = []
+    for section in re.split(r"^(?=## )", source[0], flags=re.MULTILINE):
+        caption = re.match(r"## (.*)", section)
+        pages = re.findall(r"^(?:- |\| )\[[^\]]*\]\(([\w/.-]+)\.md\)", section, re.MULTILINE)
+        if pages:
+            trees.append(":caption: " + caption[1] if caption and docname == "index" else ":hidden:")
+            names = (posixpath.join("/", posixpath.dirname(docname), page) for page in pages)
+            trees[-1] = "\n".join(["```{toctree}", ":hidden:", trees[-1], "", *names, "```"])
+    source[0] += "\n\n" + "\n\n".join(trees).replace(":hidden:\n:hidden:", ":hidden:") + "\n"
+
+
+def setup(app: object) -> None:
+    app.connect("source-read", navigation)  # type: ignore[attr-defined]
