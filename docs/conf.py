@@ -47,18 +47,18 @@ GENERATED = (
 
 
 def navigation(app: object, docname: str, source: list[str]) -> None:
-    """Add to a list of pages what Sphinx needs to know its order."""
+    """Add to a list of pages the lists that Sphinx reads: one for each heading."""
     if docname not in LISTS:
         return
-    trees = []
     for section in re.split(r"^(?=## )", source[0], flags=re.MULTILINE):
-        caption = re.match(r"## (.*)", section)
+        heading = re.match(r"## (.*)", section)
         pages = re.findall(r"^(?:- |\| )\[[^\]]*\]\(([\w/.-]+)\.md\)", section, re.MULTILINE)
         if pages:
-            trees.append(":caption: " + caption[1] if caption and docname == "index" else ":hidden:")
-            names = (posixpath.join("/", posixpath.dirname(docname), page) for page in pages)
-            trees[-1] = "\n".join(["```{toctree}", ":hidden:", trees[-1], "", *names, "```"])
-    source[0] += "\n\n" + "\n\n".join(trees).replace(":hidden:\n:hidden:", ":hidden:") + "\n"
+            options = [":hidden:"]
+            if docname == "index" and heading:
+                options.append(f":caption: {heading[1]}")
+            names = [posixpath.join("/", posixpath.dirname(docname), page) for page in pages]
+            source[0] += "\n".join(["", "```{toctree}", *options, "", *names, "```", ""])
 
 
 def setup(app: object) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -70,9 +69,7 @@ def parameters() -> str:
         about = one.metadata
         kind = " \\| ".join(f'"{choice}"' for choice in about["kind"].choices)
         text = about["help"].replace("|", "\\|").replace("; repeatable", "")
-        rows.append(
-            (f"`{name}`", kind or about["kind"].expected, f"`{DEFAULTS[name]!r}`", text)
-        )
+        rows.append((f"`{name}`", kind or about["kind"].expected, f"`{DEFAULTS[name]!r}`", text))
     return _table(("option", "type", "default", "meaning"), rows)
 
 
@@ -114,7 +111,8 @@ def _signature(name: str, function: Any) -> str:
 
 def _defaulted(one: inspect.Parameter) -> str:
     kind = "" if one.annotation is one.empty else f": {str(one.annotation).strip(chr(39))}"
-    return f"{one.name}{kind} = {one.default!r}"
+    default = one.default.__name__ if inspect.isclass(one.default) else repr(one.default)
+    return f"{one.name}{kind} = {default}"
 
 
 def _markdown(docstring: str) -> str:
@@ -171,14 +169,18 @@ def _sections(command: click.Command, context: click.Context) -> dict[str, list[
     titles = {}
     if isinstance(command, Sectioned):
         titles = {name: title for title, names in SECTIONS.items() for name in names}
-    found: dict[str, list[tuple[str, str]]] = {title: [] for title in dict.fromkeys(titles.values())}
+    found: dict[str, list[tuple[str, str]]] = {
+        title: [] for title in dict.fromkeys(titles.values())
+    }
     for param in command.get_params(context):
         record = param.get_help_record(context)
         if record is None or not isinstance(param, click.Option) or "--help" in param.opts:
             continue
         spelling, meaning = record
         title = titles.get(str(param.name), "More" if titles else "")
-        found.setdefault(title, []).append((f"`{_cell(spelling)}`".replace("\\*", "*"), _cell(meaning)))
+        found.setdefault(title, []).append(
+            (f"`{_cell(spelling)}`".replace("\\*", "*"), _cell(meaning))
+        )
     return {title: rows for title, rows in found.items() if rows}
 
 
@@ -193,7 +195,10 @@ def algorithms_page() -> str:
         "## Selectors\n\n`--selector NAME` chooses the algorithm of each call as a library does.\n",
         _table(
             ("selector", "chooses"),
-            [(f"`{name}`", registry.find_selector(name).line) for name in registry.SELECTORS.names()],
+            [
+                (f"`{name}`", registry.find_selector(name).line)
+                for name in registry.SELECTORS.names()
+            ],
         ),
     ]
     for operation in registry.COLLECTIVES.names():

@@ -25,19 +25,17 @@ def test_pages_made_from_the_code_are_up_to_date():
     renew = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(renew)
     pages = renew.pages()
-    assert sorted(path.name for path in pages) == ["api.md", "cli.md", "diagnostics.md"]
+    assert len(pages) > 30
+    assert not set((DOCS / "reference" / "diagnostics").iterdir()) - set(pages)
     for path, text in pages.items():
         assert path.read_text() == text, "run python docs/renew.py"
 
 
-def test_every_option_of_run_is_there():
-    table = PAGE.partition("## pysmpi run")[2].partition("### ")[0]
+def test_every_option_of_the_table_is_an_option_of_run():
+    table = PAGE.partition("## pysmpi run")[2].partition("\n## ")[0]
     described = set(re.findall(r"`(--?[a-z-]+)`", table))
-    known = set()
-    for param in command.params:
-        assert isinstance(param, click.Option)
-        assert described & set(param.opts), param.opts
-        known |= set(param.opts)
+    known = {spelling for param in command.params for spelling in param.opts}
+    assert len(described) > 20
     assert described <= known
 
 

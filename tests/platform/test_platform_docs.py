@@ -1,4 +1,4 @@
-"""The examples of docs/reference/platform.md are platforms, and its Python runs."""
+"""The examples of the pages on platforms are platforms, and their Python runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pysmpi.platform.check import check
 from pysmpi.platform.zones import load_kinds
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-TEXT = (REFERENCE / "platform.md").read_text(encoding="utf-8")
+PAGES = ("platform", "platform-keys", "nodes", "placement", "simgrid-files")
+TEXT = "\n".join((REFERENCE / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
 
 
 def blocks(language):

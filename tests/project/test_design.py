@@ -1,4 +1,4 @@
-"""The examples of the page on design: each is put into the file that it names, and then used."""
+"""The examples for contributors: each is put into the file that it names, and then used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ comm.bcast(5)
 def examples() -> dict[str, list[str]]:
     """The blocks of the page by the file that their comment names."""
     found: dict[str, list[str]] = {}
-    page = (ROOT / "docs" / "contributing" / "design.md").read_text()
+    pages = (ROOT / "docs" / "contributing").glob("*.md")
+    page = "\n".join(path.read_text() for path in sorted(pages, reverse=True))
     for block in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
         place = PLACE.search(block.splitlines()[0])
         if place is not None:
@@ -48,7 +49,7 @@ def examples() -> dict[str, list[str]]:
 
 def entry_points() -> str:
     """The entry points of the distribution on the page."""
-    page = (ROOT / "docs" / "contributing" / "design.md").read_text()
+    page = (ROOT / "docs" / "contributing" / "extending.md").read_text()
     return re.findall(r"^```ini\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
 
 
