@@ -31,17 +31,17 @@ html_theme_options = {
 }
 
 # Pages whose lists of pages are the navigation.
-LISTS = ("index", "reference/diagnostics", "papers/studies")
+LISTS = ("index", "reference/diagnostics")
 
 # Pages that programs write: docs/renew.py, the benchmarks, the studies and the lists of packages.
 # They are looked up, not read, and may be longer than others.
 GENERATED = (
-    "explanation/benchmarks",
-    "papers/studies",
+    "papers/studies/*",
     "reference/algorithms",
     "reference/options",
-    "reference/packages",
+    "reference/packages-results",
     "reference/python",
+    "reference/rank-state",
     "reference/simgrid-options",
 )
 

@@ -82,7 +82,7 @@ def described(machine: str) -> NodeDescription:
     if node is None or not node.latencies:
         raise UsageError(
             f"{machine}: expected a computer with a node that has latencies, got none; see "
-            f"{manual('Platforms')}"
+            f"{manual('Nodes: sockets, caches and memory')}"
         )
     return node
 
