@@ -6,6 +6,7 @@ says how many tests of mpi4py's suite passed, and which suites are missing.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import sys
@@ -113,6 +114,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_unconfigure() -> None:
+    if sys.__stderr__ is not None:
+        # A thread that never ends would keep the process, and with it the run, for ever.
+        faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     # After all other output, so that such a run is not taken for a complete one.
     for reason in sorted(_missing):
         print(f"NOT ACCEPTED: {reason}")

@@ -89,7 +89,7 @@ def _settings(found: Snapshot) -> None:
         "umask": oct(mask),
         "working directory": os.getcwd(),
         "environment": dict(os.environ),
-        "C's environment": sorted(subprocess.check_output(["env", "-0"]).split(b"\0")),
+        "C's environment": sorted(subprocess.check_output(["env", "-0"], timeout=100).split(b"\0")),
         "descriptors": {name: _target(name) for name in sorted(os.listdir("/proc/self/fd"))},
         "descriptors that children get": sorted(
             name for name in os.listdir("/proc/self/fd") if _inheritable(name)

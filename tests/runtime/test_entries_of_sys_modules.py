@@ -56,7 +56,7 @@ def test_every_rank_has_the_modules_that_an_extension_makes(tmp_path, private):
         subprocess.run(
             ["gcc", "-shared", "-fPIC", option, "-o", package / f"{name}.so", "source.c",
              "-I", sysconfig.get_paths()["include"]],
-            cwd=tmp_path, check=True,
+            cwd=tmp_path, check=True, timeout=100,
         )  # fmt: skip
     names = [f"{part}" for name in ("one", "two")
              for part in (f"{name}s_top", f"pk.{name}_inner", f"pk.{name}.sub")]  # fmt: skip

@@ -314,7 +314,9 @@ def test_classes_of_the_caller_keep_their_finalizers_after_an_abort(tmp_path):
             """
         )
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=100
+    )
     assert done.stdout.split() == ["3", "gone", "3", "gone"], done.stderr
 
 

@@ -50,7 +50,9 @@ def test_functions_of_os_can_do_in_ranks_what_they_can_do_elsewhere(tmp_path):
         "    able = getattr(os, 'supports_' + can)\n"
         "    print(can, *sorted(n for n in dir(os) if vars(os)[n] in (*able, 0)))\n"
     )
-    real = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    real = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, timeout=100
+    )
     command = [sys.executable, "-m", "pysmpi", "run", "-q", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert "chdir" in real.stdout and done.stdout == real.stdout

@@ -36,7 +36,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(
             ["gcc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", name, "source.c",
              "-I", sysconfig.get_paths()["include"], "-L.", "-Wl,-rpath,$ORIGIN", *options],
-            cwd=here, check=True,
+            cwd=here, check=True, timeout=100,
         )  # fmt: skip
 
     function = "int MPI_Init(int *a, char ***b) { return 0; }"
@@ -151,7 +151,7 @@ def opens(built: Path) -> Path:
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-o", "opens.so", "opens.c", "-ldl",
          "-I", sysconfig.get_paths()["include"]],
-        cwd=built, check=True,
+        cwd=built, check=True, timeout=100,
     )  # fmt: skip
     assert opens_libraries(str(built / "opens.so"))
     assert not opens_libraries(str(built / "plain.so"))

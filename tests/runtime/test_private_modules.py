@@ -332,7 +332,7 @@ for attempt in range(2):
     from mpi4py import MPI
     assert MPI is real is mpi4py.MPI is sys.modules["mpi4py.MPI"]
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)
 
 
 def test_ranks_end_that_have_changed_a_registry_of_a_shared_package(write, capsys):

@@ -64,7 +64,9 @@ def test_a_replaced_function_is_a_built_in_function_to_everybody(output, name):
           one.__text_signature__, bool(one.__doc__), functools.partial(one).func is one)
     """
     code = "import textwrap\nexec(textwrap.dedent('''" + text + "'''))"
-    plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    plain = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
+    )
     assert output(text, 1) == plain.stdout.splitlines()
 
 
@@ -303,7 +305,9 @@ from ranks_by_hand import run
 from pysmpi.runtime.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
+    )
     assert done.stdout.count(str(place)) == 2
 
 

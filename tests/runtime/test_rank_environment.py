@@ -136,7 +136,9 @@ def test_environment_variables_are_those_of_a_launcher_and_of_the_rank(program, 
         assert os.environ["PYSMPI_TEST_COMMON"] == "common"
         assert "OWN" not in os.environ
         show = "import os; print(os.getenv('OWN'), os.getenv('PYSMPI_TEST_COMMON'))"
-        done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", show], capture_output=True, text=True, timeout=100
+        )
         assert done.stdout == "None common\n"
     finally:
         del os.environ["PYSMPI_TEST_COMMON"]

@@ -320,7 +320,7 @@ def test_annotations_are_nothing_outside_a_run():
         + ANNOTATED.replace("from mpi4py import MPI", "")
         + f"\nassert not set(sys.modules) & {{{heavy}}}, sys.modules\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert "'l': 60" in done.stdout
 

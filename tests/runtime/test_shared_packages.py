@@ -75,7 +75,9 @@ from ranks_by_hand import run
 from pysmpi.runtime.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
+    )
     assert done.stdout.splitlines() == counts
 
 
@@ -186,7 +188,7 @@ def test_an_extension_module_has_what_the_modules_of_the_rank_hold(site, write, 
     subprocess.run(
         ["gcc", "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", source,
          "-o", target.replace("__init__.py", f"fast{EXTENSION_SUFFIXES[0]}")],
-        check=True,
+        check=True, timeout=100,
     )  # fmt: skip
     path = write(
         "program.py",
@@ -354,6 +356,6 @@ def test_a_package_that_a_rank_imports_first_is_set_up_for_all(tmp_path) -> None
     program.write_text("import yaml\nprint(yaml.dump([1, None]).split())\n")
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "3", str(program)],
-        capture_output=True, text=True,
+        capture_output=True, text=True, timeout=100,
     )  # fmt: skip
     assert done.stdout == "['-', '1', '-', 'null']\n" * 3, done.stderr

@@ -177,8 +177,9 @@ def test_nothing_remains_of_it_after_a_run(write):
         """,
     )
     done = subprocess.run(
-        [sys.executable, path], capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
+        [sys.executable, path], capture_output=True, text=True,
+        stdin=subprocess.DEVNULL, timeout=100,
+    )  # fmt: skip
     assert done.stdout.splitlines() == ["rank 0", "rank 2", "rank 0", "rank 2", "end"], done.stderr
 
 

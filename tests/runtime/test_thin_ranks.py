@@ -60,7 +60,9 @@ def peak(ranks, code, directory):
     command += ["--platform", str(machine), "--map-by", "core", "-c", code]
     # A small process of its own starts and measures it: Linux counts the memory of the process that
     # starts a command as that of the command.
-    found = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True)
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURE, *command], capture_output=True, timeout=100
+    )
     assert found.returncode == 0, found.stderr.decode()
     return int(found.stdout) * (1 if sys.platform == "darwin" else 1024)
 
@@ -147,7 +149,9 @@ def test_a_rank_has_few_frames(tmp_path):
         DEPTH + RING + "sys.setprofile(None)\nif rank == size - 1: print(most)\n"
     )
     command = [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "20", "--compute", "none"]
-    done = subprocess.run([*command, "prog.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "prog.py"], cwd=tmp_path, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 0, done.stderr
     header = 24  # bytes of a chunk
     assert 1000 < int(done.stdout) <= 3072 - header
@@ -227,7 +231,7 @@ def test_a_switch_copies_no_stack_of_nested_interpreters(tmp_path):
     program = tmp_path / "waiting.py"
     program.write_text(WAITING)
     command = [sys.executable, "-m", "pysmpi", "run", "-n", "2", "--quiet", str(program)]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert 0 < int(found.stdout) < nested._stack_saved
 
 

@@ -422,6 +422,6 @@ def test_each_rank_measures_its_own_coverage(tmp_path: Path) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", str(program)],
-        capture_output=True, text=True, cwd=tmp_path,
+        capture_output=True, text=True, cwd=tmp_path, timeout=100,
     )  # fmt: skip
     assert sorted(done.stdout.splitlines()) == ["0 [2, 3]", "1 []"], done.stderr

@@ -18,12 +18,12 @@ def test_a_sleep_takes_virtual_time(compute):
         import time
 
         begin = time.monotonic()
-        asyncio.run(asyncio.sleep(20.0))
+        asyncio.run(asyncio.sleep(2000.0))
         return time.monotonic() - begin
 
     result = run(main, 3, compute=compute)
-    assert result.returns == pytest.approx([20.0] * 3, abs=1.0)
-    assert result.wall_seconds < 20.0
+    assert result.returns == pytest.approx([2000.0] * 3, abs=1.0)
+    assert result.wall_seconds < 0.1 * result.seconds
 
 
 def test_loops_of_ranks_that_communicate_in_coroutines():

@@ -55,7 +55,7 @@ def test_ranks_talk_through_secure_sockets(write, tmp_path, capsys):
         [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-keyout", str(certificate), "-out", str(tmp_path / "second.pem"),
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-        check=True, capture_output=True,
+        check=True, capture_output=True, timeout=100,
     )  # fmt: skip
     certificate.write_bytes(certificate.read_bytes() + (tmp_path / "second.pem").read_bytes())
     result = pysmpi.run(

@@ -28,7 +28,7 @@ def test_threads_of_a_rank_exchange_messages():
             there = context.socket(zmq.PAIR)
             there.connect("inproc://here")
             while (number := there.recv_pyobj()) is not None:
-                time.sleep(1.0)
+                time.sleep(100.0)
                 there.send_multipart([b"square", str(number**2).encode()])
             there.close()
 
@@ -40,10 +40,10 @@ def test_threads_of_a_rank_exchange_messages():
             found.append((here.recv_multipart(), round(time.monotonic(), 2)))
         here.send_pyobj(None)
         thread.join()
-        here.rcvtimeo = 500
+        here.rcvtimeo = 50_000
         with pytest.raises(zmq.Again):
             here.recv()
-        assert here.poll(250) == 0
+        assert here.poll(25_000) == 0
         found.append(round(time.monotonic(), 2))
         with pytest.raises(zmq.Again):
             here.recv(zmq.NOBLOCK)
@@ -54,10 +54,10 @@ def test_threads_of_a_rank_exchange_messages():
         context.term()
         return found
 
-    expected = [([b"square", b"9"], 1.0), ([b"square", b"16"], 2.0), 2.75]
+    expected = [([b"square", b"9"], 100.0), ([b"square", b"16"], 200.0), 275.0]
     result = run(main, 2)
     assert result.returns == [expected] * 2
-    assert result.wall_seconds < 2.0
+    assert result.wall_seconds < 0.5 * result.seconds
 
 
 def test_ranks_ask_each_other():
