@@ -14,7 +14,7 @@ from pysmpi.trace.recorder import Recorder, attached, recorder_for
 APPS = Path(__file__).parents[2] / "apps"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def record():
     """Run a program and return its activity; `listener` hears of calls first."""
 

@@ -20,6 +20,17 @@ FIVE = [
 MACHINE = {"platform": "graphene", "model": "lv08"}
 
 
+@pytest.fixture(scope="module", params=FIVE, ids=lambda app: app[0])
+def app(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def run(record, app):
+    """The activity of a run of the program, for all tests of it."""
+    return record(*app, compute="20us", **MACHINE)
+
+
 class Shortener:
     """Shortens the compute before the calls of one line."""
 
@@ -41,18 +52,14 @@ def whole(path):
     assert sum(path.by_cause().values()) == pytest.approx(path.graph.seconds, rel=1e-12)
 
 
-@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
-def test_its_length_is_the_makespan(record, app):
-    run = record(*app, compute="50us", **MACHINE)
+def test_its_length_is_the_makespan(run):
     graph = EventGraph(run)
     assert graph.seconds == run.result.seconds
     whole(critical_path(graph))
     assert graph.makespan() == pytest.approx(run.seconds, rel=1e-12)
 
 
-@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
-def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record, app):
-    run = record(*app, compute="200us", **MACHINE)
+def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record, app, run):
     graph = EventGraph(run)
     path = critical_path(graph)
     lines = defaultdict(float)
@@ -71,13 +78,11 @@ def test_shorter_compute_of_the_line_that_it_names_shortens_a_second_run(record,
     lines = {(since, until): 0.9 for since in before for until in same}
     predicted = graph.makespan(Scales(lines=lines))
     assert predicted < run.seconds
-    again = record(*app, compute="200us", listener=Shortener(place, 0.9), **MACHINE)
+    again = record(*app, compute="20us", listener=Shortener(place, 0.9), **MACHINE)
     assert run.seconds - again.seconds == pytest.approx(run.seconds - predicted, rel=0.02)
 
 
-@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
-def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(record, app):
-    run = record(*app, compute="20us", **MACHINE)
+def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(record, app, run):
     graph = EventGraph(run)
     # Factors of 1 in place of lv08's 13.01 and 0.97.
     for cfg, scales in (
@@ -89,7 +94,6 @@ def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(reco
         assert again.seconds <= run.seconds
 
 
-@pytest.mark.parametrize("app", FIVE, ids=lambda app: app[0])
 def test_less_compute_saves_no_more_than_its_share(record, app):
     """Also where compute of several lines ends with one call."""
     analysis = analyse(EventGraph(record(*app, compute="1ms", **MACHINE)))
