@@ -33,6 +33,7 @@ def test_missing_peers_are_named(tmp_path: Path) -> None:
         [sys.executable, "-m", "benchmarks", "--quick", "--only", "ring", "--only", "real ring",
          "--page", str(page)],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PATH": str(tmp_path)},
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     for reason in ("no SMPI: smpicc and smpirun", "no MPICH: mpiexec"):

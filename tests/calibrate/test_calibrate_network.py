@@ -162,7 +162,7 @@ def test_noise_makes_no_pieces():
 def test_what_is_wrong_is_said(words, message, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "calibrate", "network", *words],
-        cwd=tmp_path, capture_output=True, text=True,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == UsageError.exit_status
     assert message in done.stderr and "Traceback" not in done.stderr
@@ -188,7 +188,8 @@ def test_two_ranks_of_a_real_mpi(tmp_path):
     names = {row["experiment"] for row in csv.DictReader((tmp_path / "here.csv").open())}
     assert names >= {"send", "isend", "recv", "pingpong", "exchange"}
     again = subprocess.run(
-        [launcher, "-n", "2", sys.executable, *words], cwd=tmp_path, capture_output=True, text=True
+        [launcher, "-n", "2", sys.executable, *words],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )
     assert again.returncode == UsageError.exit_status and "--force overwrites it" in again.stderr
 

@@ -102,7 +102,8 @@ def test_doctor_names_a_package_that_is_missing(tmp_path: Path) -> None:
         "from pysmpi.cli.main import main\n"
         "main(['doctor'])\n"
     )
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, cwd=ROOT)
+    command = [sys.executable, "-c", hidden]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 1
     assert "wrong  packages: missing: greenlet" in done.stdout
     assert "pip install greenlet" in done.stdout
@@ -131,7 +132,7 @@ def test_sources_that_hide_a_compiled_package_say_so(clone: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT,
-            env={**os.environ, "PYSMPI_INTERPRETED": "1"},
+            env={**os.environ, "PYSMPI_INTERPRETED": "1"}, timeout=300,
         )  # fmt: skip
 
     done = run("run", "-c", "pass")

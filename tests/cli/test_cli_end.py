@@ -107,6 +107,7 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, *MODULE, "run", "--quiet", "-c", "import sys; sys.stdout.write('x')"],
             stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment(),
+            timeout=300,
         )  # fmt: skip
     assert done.returncode != 0
     assert "No space left" in done.stderr

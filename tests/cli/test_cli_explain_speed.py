@@ -31,7 +31,7 @@ def run(path: Path, *options: str, exchanges: int = 30, work: str = "") -> str:
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-n", "8", "--platform", "graphene",
          "--compute", "none", *options, str(program)],
-        capture_output=True, text=True,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stderr

@@ -147,7 +147,7 @@ def test_a_sweep_on_this_computer_listens_nowhere(write, tmp_path: Path):
             assert not held & listening
         # Killed, it leaves no server, case or child of a rank.
         sweep.kill()
-        sweep.communicate()
+        sweep.communicate(timeout=300)
         assert mark.left() == []
     finally:
         mark.clear()

@@ -57,7 +57,7 @@ def shown(tmp_path: Path) -> Iterator[Callable[..., Callable[[bytes], bytes]]]:
     yield start
     for process in started:
         process.kill()
-        process.wait()
+        process.wait(timeout=300)
     os.close(terminal)
 
 

@@ -18,7 +18,7 @@ def test_a_plain_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None
     program.write_text("from mpi4py import MPI\nprint(MPI.COMM_WORLD.rank)\n")
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "pysmpi", "run", "-n", "2", str(program)],
-        capture_output=True, text=True,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0
     loaded = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
@@ -40,7 +40,8 @@ def test_a_package_that_is_missing_is_named_and_is_no_bug(tmp_path: Path, packag
         f"sys.argv = ['pysmpi', 'run', {str(program)!r}]\n"
         "runpy.run_module('pysmpi', run_name='__main__')\n"
     )
-    done = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True)
+    command = [sys.executable, "-c", hidden]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stderr.startswith(f"pysmpi: error: {sys.executable} has no package {package!r}")
     assert "pip install" in done.stderr and done.stderr.count("\n") == 1

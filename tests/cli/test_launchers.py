@@ -304,7 +304,7 @@ def test_exit_statuses_are_those_of_python(value, status, write):
     import pysmpi
 
     path = write("leave.py", f"import sys\nsys.exit({value})\n")
-    assert subprocess.run([sys.executable, "-S", path], stderr=-3).returncode == status
+    assert subprocess.run([sys.executable, "-S", path], stderr=-3, timeout=300).returncode == status
     assert pysmpi.run(path, 1, check=False).exit_status == status
 
 

@@ -55,7 +55,7 @@ def _trace(directory: Path, number: int, schedule: str) -> bytes:
         env={
             **os.environ, "PYTHONHASHSEED": str(number),
             "PYSMPI_INTERPRETED": "1" if number % 2 else "",
-        },
+        }, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return trace.read_bytes().replace(trace.name.encode(), b"")

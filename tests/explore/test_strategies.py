@@ -298,7 +298,8 @@ def test_the_same_seed_gives_the_same_run_in_every_process(tmp_path: Any) -> Non
         command = [sys.executable, "-m", "pysmpi", "run", "-n", "3", "--schedule", "random"]
         command += ["--seed", "5", "--report", "-", str(program)]
         ended = subprocess.run(
-            command, env=os.environ | variables, capture_output=True, text=True, check=True
+            command, env=os.environ | variables,
+            capture_output=True, text=True, check=True, timeout=300,
         )
         outputs.add(ended.stdout)
     assert len(outputs) == 1

@@ -88,7 +88,7 @@ def installed(tmp_path_factory):
     def run(*arguments, status=0):
         done = subprocess.run(
             [sys.executable, "-m", "pysmpi", *map(str, arguments)], cwd=folder, text=True,
-            capture_output=True, env={**os.environ, "PYTHONPATH": str(site)},
+            capture_output=True, env={**os.environ, "PYTHONPATH": str(site)}, timeout=300,
         )  # fmt: skip
         assert done.returncode == status, done.stdout + done.stderr
         return done

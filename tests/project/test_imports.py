@@ -207,7 +207,8 @@ def test_reasons_are_those_of_imports():
 def test_late_imports_of_commands_save_time():
     """They import nothing that is loaded before the command begins."""
     code = "import sys, pysmpi.cli.main; print(*sys.modules)"
-    loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+    command = [sys.executable, "-c", code]
+    loaded = set(subprocess.check_output(command, text=True, timeout=300).split())
     for name in MODULES:
         if name.startswith("pysmpi.cli."):
             found = imports(name)

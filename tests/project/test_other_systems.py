@@ -36,6 +36,7 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", *words], capture_output=True, text=True, cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(MISSING), "XDG_CACHE_HOME": str(cwd / "cache")},
+        timeout=300,
     )  # fmt: skip
 
 

@@ -268,6 +268,7 @@ def outside(request, tmp_path):
             [sys.executable, "-m", "pysmpi", *map(str, arguments)],
             cwd=tmp_path, capture_output=True, text=True,
             env={**os.environ, "PYTHONPATH": str(site), "PYSMPI_INTERPRETED": interpreted},
+            timeout=300,
         )  # fmt: skip
         assert done.returncode == status, done.stderr
         return done

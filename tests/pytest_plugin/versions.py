@@ -417,7 +417,8 @@ def environment(version: str) -> Path:
 
 
 def _call(command: Sequence[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    nothing = subprocess.DEVNULL
+    done = subprocess.run(command, capture_output=True, text=True, stdin=nothing, timeout=300)
     if done.returncode:
         raise NoNetwork(f"cannot make an environment of pytest: {done.stderr[-800:]}")
 

@@ -125,7 +125,7 @@ def test_requests_communicators_and_objects(tmp_path):
 def test_a_program_that_is_not_there(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pysmpi.record", "none.py"], cwd=tmp_path, capture_output=True,
-        text=True,
+        text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 2 and "no such file: none.py" in done.stderr
     assert "Traceback" not in done.stderr

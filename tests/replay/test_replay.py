@@ -185,7 +185,8 @@ def test_mutated_traces_are_replayed_or_refused(tmp_path):
 
 def pysmpi(*words, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "pysmpi", *words], capture_output=True, text=True, cwd=cwd
+        [sys.executable, "-m", "pysmpi", *words],
+        capture_output=True, text=True, cwd=cwd, timeout=300,
     )
 
 

@@ -83,7 +83,7 @@ def test_a_killed_sweep_goes_on_and_dask_workers_give_the_same_table(study, tmp_
         assert sweep.poll() is None, sweep.stderr.read()
         time.sleep(0.01)
     sweep.send_signal(signal.SIGKILL)
-    sweep.wait()
+    sweep.wait(timeout=300)
     kept = keys(journal)
     begun = len(log.read_text().splitlines())  # some have ended, but are not in the journal
     assert CASES // 3 <= len(kept) < CASES
@@ -136,7 +136,7 @@ def test_a_killed_sweep_goes_on_and_dask_workers_give_the_same_table(study, tmp_
     study.write_text(STUDY.replace("[2, 3, 4]", "[2, 3, 4, 1]").replace("graphene", "laptop"))
     listed = subprocess.run(
         [sys.executable, "-m", "pysmpi", "sweep", str(study), "--list"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=300,
     )  # fmt: skip
     states = [line.split()[0] for line in listed.stdout.splitlines()]
     assert states.count("0") == CASES // 2 and len(states) == 64

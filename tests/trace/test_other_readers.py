@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(shutil.which("pj_dump") is None, reason="needs pajeng (apt install pajeng)")
 def test_pajeng_reads_paje(folder):
     run = subprocess.run(
-        ["pj_dump", folder / "run.paje"], capture_output=True, text=True, check=True
+        ["pj_dump", folder / "run.paje"], capture_output=True, text=True, check=True, timeout=300
     )
     assert run.stderr == ""
     rows = [line.split(", ") for line in run.stdout.splitlines()]

@@ -190,7 +190,7 @@ def test_kill_at_random_moments(suffix, tmp_path: Path):
         run.stdout.readline()
         time.sleep(chance.uniform(0.0, 0.4))
         run.send_signal(signal.SIGKILL)
-        run.wait()
+        run.wait(timeout=300)
         run.stdout.close()
         assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", trace.name]
         if suffix == "ti":
