@@ -14,6 +14,7 @@ import stat
 from typing import IO, Any
 
 from pysmpi.errors import UsageError
+from pysmpi.text import did_you_mean
 
 # Bytes of a file that is read as a whole: descriptions of machines, host files, programs, journals.
 LARGEST = 256 << 20
@@ -32,6 +33,16 @@ def _refused(name: str, reason: str) -> UsageError:
     return UsageError(f"{name}: cannot be read: {reason}")
 
 
+def similar(path: str, suffixes: tuple[str, ...] = ("",)) -> str:
+    """A hint to a file with a similar name in the same directory; empty if there is none."""
+    folder, name = os.path.split(path)
+    try:
+        entries = [one for one in os.listdir(folder or ".") if one.endswith(suffixes)]
+    except (OSError, ValueError):
+        return ""
+    return did_you_mean(name, entries, os.path.join(folder, "{}"))
+
+
 def _open(name: str) -> tuple[int, int]:
     """A descriptor and the mode of a file; never waits."""
     try:
@@ -47,7 +58,8 @@ def _open(name: str) -> tuple[int, int]:
     except OSError as error:
         if error.errno == errno.ENXIO:
             raise _refused(name, "it is a socket") from None
-        raise _refused(name, error.strerror or str(error)) from None
+        hint = similar(name) if error.errno == errno.ENOENT else ""
+        raise _refused(name, f"{error.strerror or error}{hint}") from None
     except UsageError:
         raise
     except ValueError:  # a null character, or one that file names cannot have

@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 
 ERROR, USAGE = 1, 2
 
+# Options that few programs have, by the parameters that they set.
+_OFTEN_LATE = {
+    "-np": "nprocs", "--np": "nprocs", "-n": "nprocs", "--platform": "platform",
+    "-platform": "platform", "--hostfile": "hostfile", "-hostfile": "hostfile",
+    "--map-by": "map_by", "--compute": "compute", "--explain": "explain", "--view": "view",
+}  # fmt: skip
+
 
 class RunCommand(Sectioned):
     """A command whose options end where the program begins, as with `python`."""
@@ -115,6 +122,9 @@ def command(
         raise UsageError("run: expected a program: a file, -m MODULE or -c CODE")
     if line.ignored and not quiet:
         _note(f"ignored, because ranks are simulated: {', '.join(line.ignored)}")
+    late = _late_option(ctx, line)
+    if late and not quiet:
+        _note(f"{late} is behind the program, and so an argument of it, not an option of pysmpi")
     later: list[tuple[int, CommandLine]] = ctx.meta["later"]
     if not later:
         line.environment.update(line.own)
@@ -366,6 +376,16 @@ def _list_cfg() -> None:
     echo("\nOptions of SimGrid without effect, and why:\n")
     for row in FOREIGN.values():
         echo(f"{row.name.ljust(width)}  {row.line()}")
+
+
+def _late_option(ctx: click.Context, line: CommandLine) -> str:
+    """An option of a run among the arguments of the program that was probably meant for pysmpi."""
+    for word in line.arguments:
+        name = word.partition("=")[0]
+        option = _OFTEN_LATE.get(name)
+        if option and ctx.get_parameter_source(option) is click.core.ParameterSource.DEFAULT:
+            return name
+    return ""
 
 
 def _note(message: str) -> None:

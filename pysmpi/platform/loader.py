@@ -11,6 +11,7 @@ from pysmpi.platform.construct import construct
 from pysmpi.platform.default import DEFAULT, MACHINES, default_machine
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
+from pysmpi.reading import similar
 from pysmpi.text import did_you_mean
 
 __all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped"]
@@ -34,7 +35,8 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
         if os.path.isdir(path):
             raise UsageError(f"{text}: expected a platform file, got a directory")
         if not os.path.exists(path):
-            raise UsageError(f"{text}: expected a platform file, got no such file")
+            hint = similar(text, tuple(_SUFFIXES))
+            raise UsageError(f"{text}: expected a platform file, got no such file{hint}")
         if path.suffix.lower() not in _SUFFIXES:
             raise UsageError(
                 f"{text}: expected a file called .yaml, .yml (pysmpi) or .xml (SimGrid)"
@@ -43,7 +45,8 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     names = shipped()
     if text in names:
         return MACHINES / f"{text}.yaml"
-    hint = did_you_mean(text, names, '"{}"')
+    files = [text + suffix for suffix in _SUFFIXES if os.path.exists(text + suffix)]
+    hint = did_you_mean(text, files or names, '"{}"')
     raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
 
 

@@ -48,6 +48,9 @@ def compose(path: Path) -> Node:
         problem = error.problem or error.context or "something else"
         if "nesting depth" in problem:  # libyaml has a limit of its own for what it reads ahead
             problem = "text nested too deeply"
+        begin = data.split(b"\n", line)[line - 1 : line]
+        if begin and b"\t" in begin[0][: len(begin[0]) - len(begin[0].lstrip())]:
+            problem = "a tab at the begin of the line; YAML is indented with spaces"
         raise UsageError(f"{path}:{line}: expected well-formed YAML, got: {problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError):
         raise UsageError(f"{path}: expected a YAML text, got other data") from None

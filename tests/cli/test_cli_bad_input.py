@@ -162,3 +162,28 @@ def test_a_program_that_is_not_python(status, write, command):
             assert re.fullmatch(
                 rf'  File ".*{name}", line 1\n(    .*\n)*(Syntax|Indentation)Error: .*\n', err
             ), err
+
+
+def test_files_that_are_not_there_are_answered_with_similar_ones(status, write) -> None:
+    write("lab.yaml", "name: lab\nclusters:\n\t- name: lab\n")
+    write("hosts.txt", "cluster-n0\n")
+    write("app.py", "")
+    for words, hint in [
+        (["run", "--platform", "lab", "app.py"], 'did you mean "lab.yaml"?'),
+        (["run", "--platform", "lab.yml", "app.py"], "did you mean lab.yaml?"),
+        (["platform", "check", "Lab.yaml"], "did you mean lab.yaml?"),
+        (["run", "--hostfile", "host.txt", "app.py"], "did you mean hosts.txt?"),
+        (["run", "ap.py"], "did you mean app.py?"),
+        (["platform", "check", "lab.yaml"], "lab.yaml:3: expected well-formed YAML, got: a tab"),
+    ]:
+        code, _, err = status(*words)
+        assert code == 2 and hint in err, (words, err)
+
+
+def test_options_behind_the_program_are_noted(status, write) -> None:
+    write("app.py", "import sys\nprint(sys.argv[1:])\n")
+    code, out, err = status("run", "app.py", "-n", "4")
+    assert code == 0 and out == "['-n', '4']\n"
+    assert "pysmpi: -n is behind the program, and so an argument of it" in err
+    code, _, err = status("run", "-n", "1", "app.py", "-n", "4")
+    assert code == 0 and "behind the program" not in err

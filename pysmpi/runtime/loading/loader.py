@@ -23,12 +23,11 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import open_lines, read_bytes
+from pysmpi.reading import open_lines, read_bytes, similar
 from pysmpi.runtime.loading.foreign import foreign
 from pysmpi.runtime.loading.python_flags import PythonFlags, parse_flags
 from pysmpi.runtime.process.exchange import Exchange
 from pysmpi.runtime.process.rank_environment import here
-from pysmpi.text import did_you_mean
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
@@ -208,16 +207,6 @@ class StdinProgram(_MainProgram):
         self._show_source(source)
 
 
-def _similar(path: str) -> str:
-    """A hint to a program with a similar name in the same directory."""
-    folder, name = os.path.split(path)
-    try:
-        entries = [one for one in os.listdir(folder or ".") if one.endswith(".py")]
-    except (OSError, ValueError):
-        return ""
-    return did_you_mean(name, entries, os.path.join(folder, "{}"))
-
-
 def _may_be_archive(path: str) -> bool:
     """Whether the end of a file may be that of an archive; `zipfile` takes long to import."""
     try:
@@ -238,7 +227,7 @@ class ScriptProgram(_MainProgram):
         self.arguments = [path, *arguments]
         if not os.path.exists(path):
             raise UsageError(
-                f"{path}: expected a Python program, got no such file{_similar(path)}"
+                f"{path}: expected a Python program, got no such file{similar(path, ('.py',))}"
             )
         if os.path.isdir(path) or self._is_archive():
             self.archive = True
