@@ -46,7 +46,7 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     if text in names:
         return MACHINES / f"{text}.yaml"
     files = [text + suffix for suffix in _SUFFIXES if os.path.exists(text + suffix)]
-    hint = did_you_mean(text, files or names, '"{}"')
+    hint = f'; did you mean "{files[0]}"?' if files else did_you_mean(text, names, '"{}"')
     raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
 
 
