@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ import pytest
 APPS = Path(__file__).resolve().parents[2] / "apps"
 
 
-def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+@cache
+def finished(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, once for all tests: its results do not change."""
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -28,9 +30,8 @@ def mpiexec() -> Callable[..., subprocess.CompletedProcess[str]]:
         pytest.skip("mpiexec is not on this machine: pip install mpich")
 
     def run(ranks: int, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return finished(
-            [launcher, "-n", str(ranks), sys.executable, str(APPS / program), *arguments]
-        )
+        start = (launcher, "-n", str(ranks), sys.executable)
+        return finished(*start, str(APPS / program), *arguments)
 
     return run
 
@@ -41,7 +42,7 @@ def simulated() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(ranks: int, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pysmpi", "run", "-n", str(ranks), "--compute", "none"]
-        return finished([*command, str(APPS / program), *arguments])
+        return finished(*command, str(APPS / program), *arguments)
 
     return run
 

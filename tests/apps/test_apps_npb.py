@@ -30,20 +30,10 @@ def results(output: str) -> list[str]:
     return [line for line in output.splitlines() if not re.match(" (Time in|Mop/s)", line)]
 
 
-RUNS: dict[str, subprocess.CompletedProcess[str]] = {}
-
-
 @pytest.fixture
 def class_s(simulated):
-    """Runs a benchmark of class S, once for all tests."""
-
-    def run(ranks, program, arguments):
-        key = " ".join((program, *arguments))
-        if key not in RUNS:
-            RUNS[key] = simulated(ranks, program, *arguments, "--class", "S")
-        return RUNS[key]
-
-    return run
+    """Runs a benchmark of class S."""
+    return lambda ranks, program, arguments: simulated(ranks, program, *arguments, "--class", "S")
 
 
 @pytest.mark.parametrize("ranks, program, arguments", CASES)
