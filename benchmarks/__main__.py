@@ -377,8 +377,9 @@ def page(
             "",
             "Processor seconds of the calls alone (a run with the calls less a run without), with "
             f"SMPI's default algorithms. The geometric mean of the ratios is {mean:.2f} (wanted: "
-            f"{collectives.WANTED:g}, and none above {collectives.WORST:g}). In the chart, their "
-            "bars are geometric means of one size, with the smallest and the largest ratio.",
+            f"{collectives.WANTED:g}, and none above {collectives.WORST:g}). In the chart of the "
+            "README, their bars are geometric means of one size, with the smallest and the largest "
+            "ratio.",
             "",
             "| operation | bytes | SMPI s | pysmpi s | ratio |",
             "| --- | --- | --- | --- | --- |",

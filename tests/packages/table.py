@@ -19,7 +19,8 @@ under pysmpi.
 
 {summary}
 
-{fields} [The table of all packages](packages-results.md) has versions and times.
+{fields}
+[The table of all packages](packages-results.md) has versions and times.
 
 ## How they were compared
 
@@ -148,8 +149,9 @@ def page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str:
     """The page that says what was found."""
     pairs = _known(entries, results)
     names = list(dict.fromkeys(entry.field for entry, _ in pairs))
-    fields = f"They are of {len(names)} fields, such as {', '.join(names[:6])}."
-    parts = [HEAD.format(summary=summary(pairs), fields=fields)]
+    fields = f"They are of {len(names)} fields, such as {', '.join(names[:4])}."
+    found = "\n".join(f"- {part}" for part in summary(pairs).removesuffix(".").split("; "))
+    parts = [HEAD.format(summary=found, fields=fields)]
     left = len(entries) - len(pairs)
     if left:
         parts.append(f"\nAnother {left} packages of the list have not been run yet.\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from . import compare, table
+from .__main__ import PAGE, RESULTS, documented
 from .conftest import LEFT_OUT, needs_installation
 from .entries import Entry, ListError, Run, entries
 from .environments import Environments, NoNetwork, cache_folder
@@ -175,6 +176,13 @@ def test_a_resumed_run_begins_with_what_is_quick_and_leaves_out_what_is_done() -
     assert [one.package for one in remaining(listed, past)] == [
         "quick", "old", "slow", "newer", "new",
     ]  # fmt: skip
+
+
+def test_the_pages_are_those_of_the_list() -> None:
+    listed, known = entries(), documented()
+    for path, text in ((PAGE, table.page(listed, known)),
+                       (RESULTS, table.results_page(listed, known))):  # fmt: skip
+        assert path.read_text(encoding="utf-8") == text, "run python -m tests.packages --docs"
 
 
 def test_a_page_keeps_the_rows_that_no_newer_result_replaces() -> None:
