@@ -340,8 +340,8 @@ def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
     (tmp_path / "check.py").write_text(CHECK)
     path = os.pathsep.join((str(tmp_path), str(Path(__file__).parent)))
     checked = subprocess.run(
-        [sys.executable, "check.py"], capture_output=True, text=True, cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        [sys.executable, "check.py"], capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert checked.returncode == 0 and checked.stdout == "0 violations\n", checked
     found = {}
@@ -349,7 +349,7 @@ def test_algorithms_of_the_docs_in_another_distribution(tmp_path) -> None:
         command = [sys.executable, "-m", "pysmpi", "run", "-n", "5", "--compute", "none"]
         done = subprocess.run(
             [*command, "--coll", f"bcast={algorithm}", "program.py"],
-            capture_output=True, text=True, cwd=tmp_path,
+            capture_output=True, text=True, timeout=120, cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

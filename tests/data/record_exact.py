@@ -51,7 +51,8 @@ class Smpi:
     def __init__(self, folder):
         self.folder = Path(folder)
         self.program = self.folder / "patterns"
-        subprocess.run(["smpicc", "-O2", HERE / "patterns.c", "-o", self.program], check=True)
+        command = ["smpicc", "-O2", HERE / "patterns.c", "-o", self.program]
+        subprocess.run(command, check=True, timeout=120)
 
     def seconds(self, platform, model, ranks, pattern, size, options=()):
         """Each rank's seconds of a pattern on one of the machines."""
@@ -65,7 +66,7 @@ class Smpi:
         for option in ("smpi/simulate-computation:no", "smpi/wtime:0", *options):
             command.append(f"--cfg={option}")
         command += [str(self.program), pattern, str(size)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=120)
         return [float(line) for line in done.stdout.split()]
 
 

@@ -35,6 +35,6 @@ def run(ranks: int, program: Path, *arguments: object, **settings: str) -> None:
     variables: Mapping[str, str] = {f"MPIR_CVAR_{name}": value for name, value in settings.items()}
     done = subprocess.run(
         ["mpiexec", "-n", str(ranks), sys.executable, str(program), *map(str, arguments)],
-        capture_output=True, text=True, timeout=1200, env={**os.environ, **QUIET, **variables},
+        capture_output=True, text=True, timeout=300, env={**os.environ, **QUIET, **variables},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

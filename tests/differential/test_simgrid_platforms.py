@@ -59,7 +59,8 @@ def listed(tmp_path_factory):
     program = tmp_path_factory.mktemp("routes") / "routes"
     source = DATA / "routes" / "routes.cpp"
     subprocess.run(
-        ["g++", "-std=c++17", str(source), "-o", str(program), "-lsimgrid"], check=True
+        ["g++", "-std=c++17", str(source), "-o", str(program), "-lsimgrid"],
+        check=True, timeout=120,
     )
     return program
 
@@ -73,7 +74,8 @@ def test_routes_are_those_that_simgrid_lists(listed, path, tmp_path):
     """Link for link, with bandwidth, sharing and latency."""
     command = [str(listed), str(path.resolve()), str(PAIRS), "--log=root.thres:critical"]
     # Some of the examples turn tracing on, which writes a file.
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path,
+                          timeout=60)  # fmt: skip
     platform = load(path)
     same = 0
     for line in done.stdout.splitlines():

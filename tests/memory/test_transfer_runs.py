@@ -275,7 +275,7 @@ def test_runs_repeat_byte_for_byte_compiled_or_not(tmp_path, model):
             [sys.executable, "-m", "pysmpi", "run", "-n", "12", "--platform", "multicore-cluster",
              "--map-by", "core", "--compute", "none", "--memory-model", model,
              "--trace", str(trace), "--report", str(report), "-c", PROGRAM],
-            capture_output=True, text=True, env={**os.environ, **variables},
+            capture_output=True, text=True, timeout=120, env={**os.environ, **variables},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         traces.add(trace.read_bytes())

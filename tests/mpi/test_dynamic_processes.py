@@ -299,7 +299,11 @@ tell(seen)
 """
 
 
-@pytest.mark.parametrize("pair", [True, False], ids=["socketpair", "localhost"])
+@pytest.mark.parametrize(
+    "pair",
+    [pytest.param(True, id="socketpair"),
+     pytest.param(False, id="localhost", marks=pytest.mark.slow)],
+)  # fmt: skip
 def test_processes_join_at_a_socket(programs: Programs, pair: bool) -> None:
     programs.run(JOIN.format(pair=pair), 2)
     assert programs.told_by(2) == [[1], [[0, "still open"]]]

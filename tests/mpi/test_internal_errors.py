@@ -173,6 +173,7 @@ def run(program: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "1", str(program)],
         capture_output=True,
         text=True,
+        timeout=120,
         env={**os.environ, **environment},
     )
 

@@ -82,7 +82,7 @@ def run(tmp_path, *words, program="from mpi4py import MPI"):
     path.write_text(program)
     return subprocess.run(
         [sys.executable, "-m", "pysmpi", "run", "-n", "2", *words, str(path)],
-        capture_output=True, text=True, cwd=tmp_path, check=False,
+        capture_output=True, text=True, timeout=120, cwd=tmp_path, check=False,
     )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_platform_check_refuses_what_run_refuses(tmp_path):
     path.write_text(TWO.replace("{smpi/wtime: 0}", json.dumps(bad)))
     ended = subprocess.run(
         [sys.executable, "-m", "pysmpi", "platform", "check", str(path)],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     lines = ended.stderr.splitlines()
     assert ended.returncode == 2 and len(lines) == len(bad)

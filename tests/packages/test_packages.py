@@ -141,13 +141,15 @@ def test_what_others_do_is_noticed() -> None:
 
     spin = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     before = _busy_with_others()
-    subprocess.run([sys.executable, "-c", spin], check=True)
+    subprocess.run([sys.executable, "-c", spin], check=True, timeout=60)
     own = _busy_with_others() - before
     # A child without a wait so far counts as another process.
     before = _busy_with_others()
     other = subprocess.Popen([sys.executable, "-c", spin])
+    end = time.monotonic() + 60
     time.sleep(0.1)
     while Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < end
         time.sleep(0.01)
     foreign = _busy_with_others() - before
     other.wait()
