@@ -16,6 +16,7 @@ exclude_patterns = ["build"]
 myst_heading_anchors = 4
 highlight_language = "none"
 nitpicky = True
+smartquotes = False  # `--option` in prose keeps both dashes
 
 html_theme = "furo"
 html_title = "pysmpi"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,8 @@ def options_page() -> str:
     ]
     for name, command, context in _commands():
         usage = " ".join(command.collect_usage_pieces(context))
-        parts.append(f"## {name}\n\n```\n{name} {usage}\n```\n".replace(" \n", "\n"))
+        usage = textwrap.fill(f"{name} {usage}", 80, subsequent_indent="    ")
+        parts.append(f"## {name}\n\n```\n{usage}\n```\n")
         parts.append(_markdown(inspect.cleandoc(command.help or "").replace("\b\n", "")) + "\n")
         for title, rows in _sections(command, context).items():
             if title:
@@ -177,9 +179,10 @@ def _sections(command: click.Command, context: click.Context) -> dict[str, list[
         if record is None or not isinstance(param, click.Option) or "--help" in param.opts:
             continue
         spelling, meaning = record
+        written = spelling.replace("|", "\\|").split(", ")
         title = titles.get(str(param.name), "More" if titles else "")
         found.setdefault(title, []).append(
-            (f"`{_cell(spelling)}`".replace("\\*", "*"), _cell(meaning))
+            (", ".join(f"`{one}`" for one in written), _cell(meaning))
         )
     return {title: rows for title, rows in found.items() if rows}
 
