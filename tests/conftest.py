@@ -44,6 +44,7 @@ SUMMARIES = pytest.StashKey[list[str]]()
 TESTS = Path(__file__).parent
 FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "platform"}
 PEERS = {"differential", "mpi4py_suite", "packages", "record"}
+SLOW = {"collectives/test_background_and_nodes.py", "collectives/test_collective_board.py"}
 KINDS = ("peers", "slow", "fast")  # in the order of the time that their files take
 
 _missing: set[str] = set()  # reasons for which acceptance suites were skipped
@@ -71,7 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kind = next((kind for kind in KINDS if item.get_closest_marker(kind)), "")
         if not kind:
             peers = "mpiexec" in getattr(item, "fixturenames", ()) or places & PEERS
-            kind = "peers" if peers else "fast" if places & FAST else "slow"
+            fast = places & FAST and not places & SLOW
+            kind = "peers" if peers else "fast" if fast else "slow"
             item.add_marker(kind)
         rank[item.path] = min(KINDS.index(kind), rank.get(item.path, len(KINDS)))
     if hasattr(config, "workerinput"):  # a process of pytest-xdist

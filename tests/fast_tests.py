@@ -73,6 +73,16 @@ def refuse(*arguments: Any, **keywords: Any) -> None:
     raise AssertionError(f"a fast test starts a process or uses the network: {arguments}")
 
 
+def create_connection(address: tuple[str, int], *arguments: Any, **keywords: Any) -> Any:
+    """As the function of `socket`, to this computer alone."""
+    if address[0] not in ("localhost", "127.0.0.1", "::1"):
+        refuse(address)
+    return CONNECT(address, *arguments, **keywords)
+
+
+CONNECT = socket.create_connection
+
+
 @contextmanager
 def nothing_else() -> Iterator[None]:
     """Refuse processes and connections; modules of the packages that are loaded stay."""
@@ -80,7 +90,7 @@ def nothing_else() -> Iterator[None]:
         for name in ("fork", "forkpty", "posix_spawn", "posix_spawnp", "system"):
             patch.setattr(os, name, refuse, raising=False)
         patch.setattr(subprocess, "Popen", refuse)
-        patch.setattr(socket, "create_connection", refuse)
+        patch.setattr(socket, "create_connection", create_connection)
         patch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
         yield
 

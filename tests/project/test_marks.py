@@ -84,7 +84,7 @@ def test_fast_tests_that_need_more_fail(pytester: pytest.Pytester) -> None:
 
         def test_network():
             import urllib.request
-            urllib.request.urlopen("http://localhost:9")
+            urllib.request.urlopen("http://pysmpi.invalid")
         """
     )
     result = pytester.runpytest_inprocess()
