@@ -217,7 +217,7 @@ def check(example: Example, done: subprocess.CompletedProcess[str]) -> None:
     """Compare a command with its page: whole outputs, or the lines around `...`."""
     about = f"line {example.line}: {example.words}\n{done.stdout}{done.stderr}"
     assert done.returncode == status_of(example), about
-    measured = re.search(r"\b(run|demo|doctor)\b|^pytest", example.words)
+    measured = re.search(r"\b(run|demo|doctor)\b|^pytest|replayed\.jsonl", example.words)
     exact = not measured or "--compute none" in example.words
     shown = [line for line in example.shown if line.strip() and not PROMPT.match(line)]
     between = {"...", " ..."}
