@@ -22,12 +22,12 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 # Program, ranks, arguments, cause, most executions, most deviations after shrinking.
 BUGS = [
-    ("master_worker", 4, ["6"], "PSM101", 300, 1),
+    ("master_worker", 4, ["4"], "PSM101", 300, 1),
     ("halo", 4, [], "PSM102", 600, 5),
     ("reduction", 4, [], "PSM102", 300, 3),
     ("termination", 3, [], "PSM102", 300, 2),
     ("waitany", 4, [], "PSM102", 300, 1),
-    ("counter", 4, [], "PSM102", 300, 2),
+    ("counter", 3, [], "PSM102", 300, 2),
     ("producers", 3, ["2"], "PSM102", 300, 4),
     ("ring", 3, [], "PSM101", 10, 1),
     ("header", 3, ["FILE"], "PSM102", 300, 1),
