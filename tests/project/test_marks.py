@@ -61,7 +61,10 @@ def test_fast_tests_pass_without_the_other_packages_and_without_processes() -> N
     assert re.search(r"[5-9]\d passed|\d\d\d passed", done.stdout), done.stdout
 
 
-def test_fast_tests_that_need_more_fail(pytester: pytest.Pytester) -> None:
+def test_fast_tests_that_need_more_fail(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "otf2", raising=False)  # as if no test had loaded it
     pytester.makeconftest(
         """
         import pytest
