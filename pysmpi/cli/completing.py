@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 # Completes a word; the first argument is the context of the command, with the words before.
-Completion = Callable[[click.Context, str], list[Any]]
+Completion = Callable[[click.Context, str], list[CompletionItem]]
 
 RECORDINGS = (".jsonl", ".jsonl.gz", ".ti", ".ti.gz")
 MACHINES = (".yaml", ".yml", ".xml")
 
 
-def any_file(incomplete: str) -> list[Any]:
+def any_file(incomplete: str) -> list[CompletionItem]:
     """Leave a word to the shell, which knows files."""
     return [CompletionItem(incomplete, type="file")]
 
@@ -29,7 +28,7 @@ def any_file(incomplete: str) -> list[Any]:
 def files(*suffixes: str) -> Completion:
     """Complete files that end in one of the suffixes; all files if a directory may be meant."""
 
-    def complete(ctx: click.Context, incomplete: str) -> list[Any]:
+    def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         folder, begun = os.path.split(incomplete)
         found = []
         try:
@@ -52,7 +51,7 @@ def files(*suffixes: str) -> Completion:
 def words(known: Callable[[], Iterable[str]], *suffixes: str) -> Completion:
     """Complete names, or files with one of the suffixes where no name fits."""
 
-    def complete(ctx: click.Context, incomplete: str) -> list[Any]:
+    def complete(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         found = [CompletionItem(name) for name in known() if name.startswith(incomplete)]
         return found if found or not suffixes else files(*suffixes)(ctx, incomplete)
 
@@ -145,12 +144,12 @@ def _keys() -> list[str]:
     return [f"{name}:" for name in OPTIONS]
 
 
-def _algorithm(ctx: click.Context, incomplete: str) -> list[Any]:
+def _algorithm(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     known = [*_algorithms(ctx.params.get("operation") or ""), *_selectors()]
     return [CompletionItem(name) for name in known if name.startswith(incomplete)]
 
 
-def _pair(ctx: click.Context, incomplete: str) -> list[Any]:
+def _pair(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """OP=ALGORITHM: first the operation, then its algorithms."""
     fitting = [name for name in _operations() if f"{name}=".startswith(incomplete)]
     chosen = incomplete.partition("=")[0] if "=" in incomplete else "".join(fitting[:1])
@@ -215,11 +214,11 @@ def equip(command: click.Command, path: str) -> None:
             vars(param)["shell_complete"] = _left
 
 
-def _left(ctx: click.Context, incomplete: str) -> list[Any]:
+def _left(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     return any_file(incomplete)
 
 
-def word_of_run(ctx: click.Context, incomplete: str) -> list[Any]:
+def word_of_run(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
     """Complete a word of `pysmpi run` that is no option: the program, or its arguments."""
     line = ctx.meta.get("line")
     if line is None:
