@@ -45,6 +45,7 @@ TESTS = Path(__file__).parent
 FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "platform"}
 PEERS = {"differential", "mpi4py_suite", "packages", "record"}
 SLOW = {"collectives/test_background_and_nodes.py", "collectives/test_collective_board.py"}
+EXPLORE = TESTS / "explore"
 KINDS = ("peers", "slow", "fast")  # in the order of the time that their files take
 
 _missing: set[str] = set()  # reasons for which acceptance suites were skipped
@@ -77,7 +78,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(kind)
         rank[item.path] = min(KINDS.index(kind), rank.get(item.path, len(KINDS)))
     if hasattr(config, "workerinput"):  # a process of pytest-xdist
-        items.sort(key=lambda item: rank[item.path])
+        # Explorations fork often, which takes longer the more other tests have loaded.
+        items.sort(key=lambda item: (EXPLORE not in item.path.parents, rank[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)

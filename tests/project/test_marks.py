@@ -38,16 +38,19 @@ def test_the_folder_or_the_fixture_or_an_own_mark_says_it(pytestconfig: pytest.C
         Item("kernel/test_one.py"), Item("kernel/test_one.py", own="slow"),
         Item("mpi/test_two.py"), Item("cli/test_three.py"),
         Item("apps/test_four.py", "mpiexec"), Item("differential/test_five.py"),
+        Item("explore/test_zero.py"),
     ]  # fmt: skip
     alone = list(items)
     rule.pytest_collection_modifyitems(SimpleNamespace(), alone)
     assert alone == items
     marks = [mark for item in items for mark in item.marks]
-    assert marks == ["fast", "slow", "fast", "slow", "peers", "peers"]
+    assert marks == ["fast", "slow", "fast", "slow", "peers", "peers", "slow"]
     beside_another = SimpleNamespace(workerinput={})
     rule.pytest_collection_modifyitems(beside_another, alone)
     names = [item.path.stem for item in alone]
-    assert names == ["test_four", "test_five", "test_one", "test_one", "test_three", "test_two"]
+    assert names == [
+        "test_zero", "test_four", "test_five", "test_one", "test_one", "test_three", "test_two"
+    ]  # fmt: skip
 
 
 def test_fast_tests_pass_without_the_other_packages_and_without_processes() -> None:
