@@ -90,7 +90,9 @@ def test_a_program_that_the_workers_cannot_run_is_refused(
 ) -> None:
 
     monkeypatch.chdir(tmp_path)
-    status = status_of(["explore", "-n", "2", "--scheduler", "tcp://127.0.0.1:9", __file__])
+    with monkeypatch.context() as patch:
+        patch.setattr("pysmpi.cluster.client.PATIENCE", 1.0)  # nobody answers there
+        status = status_of(["explore", "-n", "2", "--scheduler", "tcp://127.0.0.1:9", __file__])
     assert status == 2
     assert "expected the address of a scheduler" in capfd.readouterr().err
 
