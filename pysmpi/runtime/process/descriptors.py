@@ -227,6 +227,7 @@ class Descriptors(Facet):
             with contextlib.suppress(OSError):
                 _close(kept.number)
         self.open.clear()
+        self.exchange.facets.pop(self.chosen.name, None)  # their duplicates are closed
 
 
 def _is_ours(stream: Any) -> bool:
