@@ -30,8 +30,8 @@ class Deadlock(Diagnostic):
 
     The report shows the line of the program at which each rank waits. It groups ranks at the same
     line and marks the odd one out. It names messages that almost match a waiting receive,
-    collective calls that differ between ranks, and a cycle of ranks in which each waits for the
-    next.
+    collective calls that differ between ranks, calls that ended with an error which the program
+    caught, and a cycle of ranks in which each waits for the next.
 
     Threads that only let time pass do not hide a deadlock: a monitor or a heartbeat that sleeps in
     a loop, timers, timeouts, progress bars. The report says that they beat. pysmpi looks at them
@@ -109,7 +109,8 @@ class Aborted(Diagnostic):
     """A rank called `MPI_Abort`, or `os._exit` before `MPI_Finalize`, which ends the job.
 
     The exit status is the error code that the rank passed to `MPI_Abort` (its low eight bits; 1
-    if they are 0), or the status that it passed to `os._exit`.
+    if they are 0), or the status that it passed to `os._exit`. An error handler such as
+    `ERRORS_ARE_FATAL` ends the job in the same way, with the code of the error.
 
     ## Why it is bad
 

@@ -28,6 +28,7 @@ from greenlet import getcurrent
 
 from pysmpi.frames import BOUNDARY
 from pysmpi.mpi.base.docstrings import PUBLIC
+from pysmpi.mpi.base.failed_calls import note_failure
 from pysmpi.mpi.base.procedures import (
     VARARGS,
     VARKEYWORDS,
@@ -78,9 +79,10 @@ def is_boundary(code: CodeType) -> bool:
 
 def check(error: BaseException, procedure: Procedure, values: tuple[object, ...]) -> None:
     """Raise another exception in place of one that is a bug of pysmpi, or a method of the program
-    called with an object of a wrong class.
+    called with an object of a wrong class. Others are noted for reports.
     """
     if not is_internal(error):
+        note_failure(current(), error)
         return
     if procedure.owners and procedure.parameters[:1] == ("self",):
         if not isinstance(values[0], tuple(procedure.owners)):

@@ -63,10 +63,17 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
             continue
         seen.add(id(one))
         kept = [frame for frame in one.stack if not is_ours(frame.filename)]
+        if one.__context__ is not None and _is_inner(one.__context__):
+            one.__context__ = None
         # Without frames, such as for a syntax error in the program itself, there is no heading
         # either.
         one.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
         pending += [one.__cause__, one.__context__, *(one.exceptions or ())]
+
+
+def _is_inner(summary: traceback.TracebackException) -> bool:
+    """Whether an exception never left our own code, which raised another one in its place."""
+    return bool(summary.stack) and all(is_ours(frame.filename) for frame in summary.stack)
 
 
 def format_error(error: BaseException) -> str:

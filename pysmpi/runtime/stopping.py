@@ -52,7 +52,7 @@ class StoppedRank(Rank):
     def settle(self) -> None:
         """Do nothing: no time passes any more."""
 
-    def abort(self, status: int) -> NoReturn:
+    def abort(self, status: int, how: str = "") -> NoReturn:
         refuse()
 
     def enter(self) -> Any:

@@ -86,7 +86,10 @@ class Fatal(ErrorReaction):
         """Print the error and abort."""
         where = f" on {subject._family.__name__}" if subject is not None else ""
         print(f"Fatal error{where} ({self.name}): {error}", file=sys.stderr)
-        current().abort(int(error))
+        rank = current()
+        call = rank.call
+        what = "" if call is None else f" in {call.name}"
+        rank.abort(int(error), f"was ended by {self.name} after an error{what}")
 
 
 class UserAction(ErrorReaction):
@@ -109,7 +112,7 @@ class UserAction(ErrorReaction):
         except FAILURES as failure:
             show(failure)
             print("Fatal error: exception in a user-defined error handler", file=sys.stderr)
-            current().abort(1)
+            current().abort(1, "raised an exception in an error handler")
         finally:
             argument._set(None)
 

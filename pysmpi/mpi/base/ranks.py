@@ -137,11 +137,15 @@ class Stop(GreenletExit, KeyboardInterrupt):
 
 
 class AbortStop(Stop):
-    """Ends the rank that calls `MPI.Abort`, and with it the job."""
+    """Ends the rank that calls `MPI.Abort`, and with it the job.
 
-    def __init__(self, status: int) -> None:
+    `how` describes another reason for which a rank aborts the job.
+    """
+
+    def __init__(self, status: int, how: str = "") -> None:
         super().__init__(status)
         self.status = status
+        self.how = how
 
 
 class Watcher(Protocol):
@@ -280,11 +284,11 @@ class Rank(Owner):
         """Name of the host on which the rank runs."""
         return self.host.name if self.host is not None else platform.node()
 
-    def abort(self, status: int) -> NoReturn:
-        """End the program of all ranks with an exit status."""
+    def abort(self, status: int, how: str = "") -> NoReturn:
+        """End the program of all ranks with an exit status; `how` as for `AbortStop`."""
         if self is outside:
             raise SystemExit(status)
-        error = AbortStop(status)
+        error = AbortStop(status, how)
         # The program may catch it, as thread pools do; even then no more events happen.
         if self.universe.aborted is None:
             self.universe.aborted = self, error

@@ -218,7 +218,7 @@ def _call(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Typ
         # There is no way back from inside a reduction: mpi4py ends the program too.
         show(error)
         print("Fatal error: exception in a user-defined reduction operation", file=sys.stderr)
-        rank.abort(1)
+        rank.abort(1, "raised an exception in a reduction operator")
     finally:
         datatype._set(None)
 

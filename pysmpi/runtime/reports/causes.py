@@ -20,6 +20,7 @@ from pysmpi.mpi.point_to_point.buffered import ATTACHED
 from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.mpi.rma.accesses import LATE
 from pysmpi.mpi.rma.locks import LockClaim
+from pysmpi.runtime.reports.failures import any_failed, failures
 from pysmpi.runtime.reports.history import (
     FirstDifference,
     called,
@@ -45,6 +46,7 @@ from pysmpi.runtime.reports.waiting import (
 )
 
 _REASONS = 4  # lines at most
+_SEARCHED = 1000  # waits that calls with errors may explain
 _MEETINGS = ("Accept", "Connect", "Join")
 
 
@@ -68,13 +70,18 @@ class Causes:
     def reasons(self, chosen: Iterable[Wait]) -> list[str]:
         """The reasons of some of the waits, the most informative first."""
         found: dict[str, int] = {}
+        for wait in self.waits[:_SEARCHED] if any_failed(self) else ():
+            for weight, line in failures(self, wait):
+                found.setdefault(line, weight)
         for wait in chosen:
             for weight, line in self._explain(wait):
                 found.setdefault(line, weight)
         ordered = sorted(found, key=lambda line: found[line])
-        # If there is a definite error, lines that only repeat the wait are noise.
+        # If there is a definite error, lines that only repeat the wait are noise, and so are other
+        # errors beside one that explains it.
         if ordered and found[ordered[0]] < 5:
-            ordered = [line for line in ordered if found[line] < 8]
+            most = 4 if found[ordered[0]] < 0 else 8
+            ordered = [line for line in ordered if found[line] < most]
         return ordered[:_REASONS]
 
     def _explain(self, wait: Wait) -> list[tuple[int, str]]:
@@ -427,6 +434,10 @@ class Causes:
             known = self._missing[key] = frozenset(found)
         return known
 
+    def together(self, wait: Wait, pid: int) -> bool:
+        """Whether a rank waits in the same collective call as another."""
+        return wait.collective is not None and pid in self._same(wait.collective)
+
     def _same(self, collective: Collective) -> list[int]:
         """The ranks that wait in this very call."""
         return [
@@ -441,12 +452,15 @@ class Causes:
 
     def awaited(self, pid: int) -> frozenset[int]:
         """The ranks that could end the waits of a rank."""
+        return frozenset().union(*(self.awaited_in(wait) for wait in self.every[pid]))
+
+    def awaited_in(self, wait: Wait) -> frozenset[int]:
+        """The ranks that could end one wait."""
         found: frozenset[int] = frozenset()
-        for wait in self.every[pid]:
-            if wait.collective is not None:
-                found |= self.missing(wait.collective) or wait.collective.peers
-            for piece in wait.pieces:
-                found |= piece.pids - {pid} if piece.any else piece.pids
+        if wait.collective is not None:
+            found = self.missing(wait.collective) or wait.collective.peers
+        for piece in wait.pieces:
+            found |= piece.pids - {wait.pid} if piece.any else piece.pids
         return found
 
     def cycle(self) -> list[tuple[int, str]]:

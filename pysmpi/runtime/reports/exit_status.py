@@ -117,9 +117,10 @@ def _abort(simulation: Simulation) -> tuple[int, str]:
     status = simulation.aborted.status
     kind = diagnostics.Aborted
     at = f" at {simulation.abort_site}" if simulation.abort_site is not None else ""
+    how = simulation.aborted.how or f"called MPI_Abort with error code {status}"
     return status & 0xFF or ERROR, (
-        f"{kind.code} {kind.title}: rank {simulation.abort_rank.pid} called MPI_Abort with error "
-        f"code {status}{at}\n  help: pysmpi explain {kind.code}"
+        f"{kind.code} {kind.title}: rank {simulation.abort_rank.pid} {how}{at}\n"
+        f"  help: pysmpi explain {kind.code}"
     )
 
 
