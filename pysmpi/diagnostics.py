@@ -39,7 +39,8 @@ class Deadlock(Diagnostic):
     no message is sent and no rank continues. It reports them if their variables no longer change.
     Threads beside the main thread whose variables do change, such as a counter, are reported after
     100,000 sleeps and 10^5 simulated seconds, or after N (a million) sleeps. The same holds for
-    threads that wake each other, start others or compute between their sleeps.
+    threads that wake each other, start others or compute between their sleeps. For daemon threads
+    10^4 seconds are enough if every main thread waits in a call of MPI.
 
     ## Why it is bad
 

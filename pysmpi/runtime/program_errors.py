@@ -63,6 +63,8 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
             continue
         seen.add(id(one))
         kept = [frame for frame in one.stack if not is_ours(frame.filename)]
+        if one.__cause__ is not None and _is_inner(one.__cause__):
+            one.__cause__ = None
         if one.__context__ is not None and _is_inner(one.__context__):
             one.__context__ = None
         # Without frames, such as for a syntax error in the program itself, there is no heading

@@ -6,6 +6,7 @@ Each kind of beat has a program that it never ends, and the same program with a 
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -618,3 +619,25 @@ def test_no_limit(run: Run):
         comm.recv(source=other)
     """, cfg={"smpi/most-polls": "0"})  # fmt: skip
     assert found.exit_status == 0, found.error
+
+
+@pytest.mark.parametrize(
+    ("turn", "most"), [("pass", 53_000), ("count += 1", 101_000), ("count = time.time()", 101_000)]
+)
+def test_daemons_with_measured_compute_are_found_soon(
+    turn: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of beats does not depend on the compute between short sleeps."""
+    monkeypatch.chdir(tmp_path)
+    Path("prog.py").write_text(
+        "import threading, time\nfrom mpi4py import MPI\n"
+        "def beat():\n"
+        "    count = 0\n"
+        f"    while True:\n        time.sleep(0.1)\n        {turn}\n"
+        "threading.Thread(target=beat, daemon=True).start()\n"
+        "MPI.COMM_WORLD.recv(tag=3)\n"
+    )
+    result = pysmpi.run("prog.py", 1, check=False)
+    assert result.exit_status == 3
+    said = re.search("why: ([0-9,]+) sleeps and timeouts in a row ended and", result.error)
+    assert int(said[1].replace(",", "")) <= most

@@ -167,5 +167,6 @@ def test_an_error_that_nobody_catches_ends_the_job(
 ) -> None:
     result = run(tmp_path, monkeypatch, f"if rank == 0: {wrong}\nelse: comm.Recv(x, 0)\n")
     assert result.exit_status == status
-    assert "rank 0: Traceback" in result.error and "rank 1 was still running" in result.error
+    assert "rank 0: Traceback" in result.error
+    assert "rank 1 was still running" in result.error
     assert "During handling" not in result.error

@@ -11,6 +11,8 @@ something outside of the run. So a stretch is only reported
   thread of a rank is among those that beat);
 - after `MANY` beats and `LONG` seconds, or `Watch.most` beats, if only threads beat that a rank has
   beside its main one. These may also compute, wake each other and start threads meanwhile.
+
+`LONG_OF_DAEMONS` takes the place of `LONG` if only daemons beat and no main thread waits for them.
 """
 
 from __future__ import annotations
@@ -48,8 +50,10 @@ LEAST = 50_000  # beats that are reported
 SAMPLES = 8  # looks in a row that have found no new state
 MANY = 100_000  # beats
 LONG = 1e5  # (s)
+LONG_OF_DAEMONS = 1e4  # (s)
 LONGER = 1e7  # (s)
 _SHORT = 1e-3  # (s)
+_BRIEF = 0.05  # of a sleep: computations between sleeps that do not count
 _TELL = 5.0  # real seconds until a wait for something outside is told
 # Functions that look at something that other processes can change.
 _LOOKS = frozenset(
@@ -130,7 +134,7 @@ class Beats:
     def _look(self) -> bool:
         """Look at all threads; whether the stretch of beats is in vain."""
         universe, engine = self.universe, self.simulation.engine
-        pending, computing = self._pending()
+        pending, computation = self._pending()
         between = min(BETWEEN, self.most // 16)
         universe.beats_until = universe.beats + max(between, 20 * len(pending))
         if self._paced is not None:
@@ -147,9 +151,10 @@ class Beats:
             if date <= now:
                 self.fired[place] = max(self.fired.get(place, 0.0), lead)
                 del self.awaited[process, date]
-        certain = not computing
+        slept = max(self.fired.values(), default=0.0)
+        certain = computation <= max(_SHORT, _BRIEF * slept)
         soon = True
-        longest_of_all = 2.0 * max(self.fired.values(), default=0.0) + _SHORT
+        longest_of_all = 2.0 * slept + _SHORT
         states = set()
         for date, process, fiber in pending:
             place = self._place(fiber)
@@ -199,7 +204,7 @@ class Beats:
         if beats < min(LEAST, self.most):
             return ""
         if certain and self.steady >= SAMPLES:
-            long = lasted >= (LONG if aside else LONGER)
+            long = lasted >= (self._long(fibers) if aside else LONGER)
             if self.changing >= SAMPLES or long:
                 return f"{said} and changed nothing"
         if not aside:
@@ -207,9 +212,20 @@ class Beats:
         # A thread that wakes the main thread of its rank does not beat in vain.
         beats = self.universe.beats - self._woken[0]
         lasted = now - self._woken[1]
-        if beats >= self.most or (beats >= MANY and lasted >= LONG):
+        if beats >= self.most or (beats >= MANY and lasted >= self._long(fibers)):
             return f"{said} and woke no rank"
         return ""
+
+    def _long(self, fibers: list[Fiber]) -> float:
+        """The time (s) for which threads may beat: the less, the less could come of it.
+
+        If all are daemons, and no main thread waits for a thread of its rank, they can only send
+        messages, or end the program.
+        """
+        mains = [rank.fiber for rank in self.simulation.waiting()]
+        if all(map(_is_daemon, fibers)) and all(main and main.gate is None for main in mains):
+            return LONG_OF_DAEMONS
+        return LONG
 
     def _outside(self, fibers: list[Fiber]) -> bool:
         """Whether something outside of the run may end a stretch of beats."""
@@ -266,21 +282,23 @@ class Beats:
                     found[fiber.process] = fiber
         return found
 
-    def _pending(self) -> tuple[list[tuple[float, Process, Fiber]], bool]:
+    def _pending(self) -> tuple[list[tuple[float, Process, Fiber]], float]:
         """The waits of threads that end at a date, none if other events are left.
 
-        Computations of threads that a rank has beside its main one are among them, and told.
+        Computations of threads that a rank has beside its main one are among them; the second
+        value is the time (s) that the longest of them still takes.
         """
         fibers = self._fibers()
         found: dict[tuple[Process, float], Fiber] = {}
-        computing = False
+        now, computation = self.simulation.engine.now, 0.0
         for date, process, computes in self._events():
             fiber = fibers.get(process)
             if fiber is None or (computes and fiber is fiber.rank.fiber):
-                return [], False
-            computing = computing or computes
+                return [], 0.0
+            if computes:
+                computation = max(computation, date - now)
             found[process, date] = fiber
-        return [(date, process, fiber) for (process, date), fiber in found.items()], computing
+        return [(date, process, fiber) for (process, date), fiber in found.items()], computation
 
     def _events(self) -> Iterator[tuple[float, Any, bool]]:
         """The events left: the date, the process or other event, and whether it computes."""
