@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from pysmpi.frames import shorten
 from pysmpi.kernel.requests import Receive, Send
@@ -11,16 +11,28 @@ from pysmpi.mpi.base.failed_calls import FAILED, FailedCall
 from pysmpi.mpi.calls import CallKind
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.runtime.reports.history import called
-from pysmpi.runtime.reports.waiting import Wait
-
-if TYPE_CHECKING:
-    from pysmpi.runtime.reports.causes import Causes
+from pysmpi.runtime.reports.history import FirstDifference, called
+from pysmpi.runtime.reports.waiting import Wait, WaitFinder
 
 _RANKS = 4  # that are named
 _PARTS = 3  # of one call of the program
 # Weights of reasons. Only the failed call of a collective operation is known to be what is missing.
 _CERTAIN, _LIKELY, _POSSIBLE = -1, 0, 4
+
+
+class WaitGraph(Protocol):
+    """The waits of all ranks, and the ranks that could end them; see `causes.Causes`."""
+
+    finder: WaitFinder
+
+    def awaited_in(self, wait: Wait) -> frozenset[int]:
+        """The ranks that could end one wait."""
+
+    def together(self, wait: Wait, pid: int) -> bool:
+        """Whether a rank waits in the same collective call as another."""
+
+    def difference(self, communicator: Communicator) -> FirstDifference | None:
+        """The first collective call of a communicator in which its ranks differ."""
 
 
 class _Missing(NamedTuple):
@@ -36,12 +48,12 @@ class _Missing(NamedTuple):
     awaited: bool = True
 
 
-def any_failed(causes: Causes) -> bool:
+def any_failed(causes: WaitGraph) -> bool:
     """Whether a call has ended with an error."""
     return FAILED.peek(causes.finder.universe) is not None
 
 
-def failures(causes: Causes, wait: Wait) -> list[tuple[int, str]]:
+def failures(causes: WaitGraph, wait: Wait) -> list[tuple[int, str]]:
     """The failed calls of the ranks that a rank waits for, with the weights of these reasons."""
     known = FAILED.peek(causes.finder.universe)
     if known is None:
@@ -63,7 +75,7 @@ def failures(causes: Causes, wait: Wait) -> list[tuple[int, str]]:
     return [found[pid] for pid in sorted(found)][:_RANKS]
 
 
-def _operations(causes: Causes, wait: Wait) -> Iterator[_Missing]:
+def _operations(causes: WaitGraph, wait: Wait) -> Iterator[_Missing]:
     """The collective operations that a rank waits for, and one that it has left before others."""
     if wait.collective is not None:
         difference = causes.difference(wait.collective.communicator)
