@@ -34,7 +34,6 @@ class PyPysmpi(PythonPackage):
     depends_on("py-mypy-extensions@1.0:", type=("build", "run"))
     depends_on("py-numpy@1.26:2", type=("build", "run"))
     depends_on("py-pyyaml@6:", type=("build", "run"))
-    depends_on("py-rich@13:", type=("build", "run"))
 
     depends_on("py-matplotlib@3.8:", type="run", when="+plots")
     depends_on("py-distributed@2024.1:", type="run", when="+sweep")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -108,8 +107,8 @@ def _calibrate(
             with TemporaryDirectory() as directory:
                 path = Path(directory) / "machine.yaml"
                 path.write_text(text, encoding="utf-8")
-                with _busy("ping-pong of the real MPI, to fit its library"):
-                    found = explain(path, cpus, steady)
+                echo("ping-pong of the real MPI, to fit its library", err=True)
+                found = explain(path, cpus, steady)
                 text = fragment(measured, name, speed, found.config)
                 echo(
                     f"library: {found.config['memory/model']}, "
@@ -119,8 +118,8 @@ def _calibrate(
                 if not check:
                     return text, measured, None
                 path.write_text(text, encoding="utf-8")
-                with _busy("ping-pongs and exchanges, real and simulated"):
-                    return text, measured, compare(path, cpus, steady)
+                echo("ping-pongs and exchanges, real and simulated", err=True)
+                return text, measured, compare(path, cpus, steady)
         except PysmpiError as error:
             if isinstance(error, UsageError) or attempt == ATTEMPTS - 1:
                 raise
@@ -129,34 +128,21 @@ def _calibrate(
 
 
 def _measure(topology: Topology, largest: int) -> Measured:
-    from rich.console import Console
-    from rich.progress import Progress
-
     from pysmpi.calibrate.memory import SIZES, measure, steps
 
     sizes = tuple(nbytes for nbytes in SIZES if nbytes <= largest)
     while sizes[-1] * 2 <= largest:
         sizes = (*sizes, sizes[-1] * 2)
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("memory", total=steps(topology, sizes))
-
-        def tick(what: str) -> None:
-            progress.update(task, advance=1, description=what)
-
-        measured = measure(topology, sizes, tick)
+    with click.progressbar(
+        length=steps(topology, sizes), file=sys.stderr, label="memory",
+        item_show_func=lambda what: what or "",
+    ) as bar:  # fmt: skip
+        measured = measure(topology, sizes, lambda what: bar.update(1, what))
     if measured.uncontrolled:
         echo(
             f"non-temporal stores and flushes are not measured: {measured.uncontrolled}", err=True
         )
     return measured
-
-
-@contextmanager
-def _busy(what: str) -> Iterator[None]:
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
-        yield
 
 
 def _report(comparison: Comparison, as_json: bool) -> None:

@@ -23,9 +23,21 @@ def command(code: str | None) -> None:
         return
     page = diagnostics.explanation(diagnostics.find(code))
     if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console().print(Markdown(page))
+        echo(styled(page))
     else:
         echo(page, nl=False)
+
+
+def styled(page: str) -> str:
+    """A page of Markdown for a terminal: headings are bold, blocks of code are indented."""
+    lines, block = [], False
+    for line in page.splitlines():
+        if line.startswith("```"):
+            block = not block
+        elif block:
+            lines.append(f"    {line}".rstrip())
+        elif line.startswith("#"):
+            lines.append(click.style(line.lstrip("# "), bold=True))
+        else:
+            lines.append(line)
+    return "\n".join(lines)

@@ -9,6 +9,7 @@ import pytest
 
 import pysmpi as package
 from pysmpi import diagnostics
+from pysmpi.cli.explain import styled
 from pysmpi.collectives import registry
 from pysmpi.memory.transfer.models import memory_models
 from pysmpi.network.models import models
@@ -172,3 +173,11 @@ def test_presets_are_explained(status):
         code, out, _ = status("models", "--explain", name)
         assert code == 0 and "smpi/bw-factor" in out
         assert ("source: " in out) == (name != "neutral")
+
+
+def test_the_page_of_a_diagnostic_has_bold_headings_on_a_terminal() -> None:
+    page = "# PSM101 deadlock\n\nText.\n\n```python\n# no heading\nwait()\n```\n## Remedy\n"
+    assert styled(page).splitlines() == [
+        "\x1b[1mPSM101 deadlock\x1b[0m", "", "Text.", "", "    # no heading", "    wait()",
+        "\x1b[1mRemedy\x1b[0m",
+    ]  # fmt: skip

@@ -49,6 +49,16 @@ def lower(bounds: str) -> tuple[int, ...]:
     return tuple(map(int, match[1].split("."))) if match else ()
 
 
+def test_every_requirement_is_imported() -> None:
+    modules = {"pyyaml": "yaml", "mypy-extensions": None}  # compiled modules import the second
+    imported = {
+        name.partition(".")[0]
+        for path in (ROOT / "pysmpi").rglob("*.py")
+        for name in re.findall(r"^\s*(?:from|import) ([\w.]+)", path.read_text(), re.MULTILINE)
+    }
+    assert {modules.get(name, name) for name in NEEDED} - {None} <= imported
+
+
 def test_every_recipe_has_the_version_of_the_package() -> None:
     version = pysmpi.__version__
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
