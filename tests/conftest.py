@@ -118,7 +118,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_unconfigure() -> None:
-    if sys.__stderr__ is not None:
+    # The first process of pytest-xdist ends the others, which may wait for it for long.
+    if sys.__stderr__ is not None and "PYTEST_XDIST_WORKER" not in os.environ:
         # A thread that never ends would keep the process, and with it the run, for ever.
         faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     # After all other output, so that such a run is not taken for a complete one.

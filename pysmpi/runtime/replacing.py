@@ -65,15 +65,22 @@ class Replacements:
         return found[1] if found is not None and found[0] is value else None
 
     def _defaults(self, function: FunctionType) -> None:
-        defaults = function.__defaults__
-        if defaults and any(self._replacement(value) is not None for value in defaults):
-            new = tuple(self._replacement(value) or value for value in defaults)
-            function.__defaults__ = new
+        replace_defaults(self.patches, function, {key: new for key, (_, new) in self._new.items()})
 
-            def restore() -> None:
-                function.__defaults__ = defaults
 
-            self.patches.call_back(restore)
+def replace_defaults(
+    patches: Patches, function: FunctionType, new: Mapping[int, Replacement]
+) -> None:
+    """Replace default arguments of a function; `new` has the replacements by the id of the real."""
+    defaults, keywords = function.__defaults__, function.__kwdefaults__
+    if defaults and any(id(value) in new for value in defaults):
+        function.__defaults__ = tuple(new.get(id(value), value) for value in defaults)
+        patches.call_back(lambda: setattr(function, "__defaults__", defaults))
+    if keywords and any(id(value) in new for value in keywords.values()):
+        function.__kwdefaults__ = {
+            name: new.get(id(value), value) for name, value in keywords.items()
+        }
+        patches.call_back(lambda: setattr(function, "__kwdefaults__", keywords))
 
 
 def methods(patches: Patches, kind: type, new: dict[str, Replacement]) -> None:

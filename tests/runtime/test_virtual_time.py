@@ -156,3 +156,63 @@ def test_errors_of_arguments_name_the_function(write, capsys):
     )
     run(ScriptProgram(path), 1)
     assert capsys.readouterr().out.splitlines() == ["time.time", "time.sleep", "posix.getpid"]
+
+
+DEFAULTS = """
+import time
+
+def function(sleep=time.sleep, now=time.monotonic):
+    begin = now()
+    sleep(50)
+    return now() - begin
+
+def keyword(*, sleep=time.sleep, now=time.perf_counter):
+    return function(sleep, now)
+
+class Clock:
+    def __init__(self, sleep=time.sleep, now=time.time):
+        self.given = sleep, now
+
+    def method(self):
+        return function(*self.given)
+
+    @classmethod
+    def of_class(cls, sleep=time.sleep, now=lambda: time.monotonic_ns() / 1e9):
+        return function(sleep, now)
+
+    @staticmethod
+    def static(sleep=time.sleep, *, now=time.monotonic):
+        return function(sleep, now)
+"""
+
+
+def test_clocks_that_are_defaults_of_functions_loaded_before(tmp_path, monkeypatch):
+    """As those of `sched.scheduler`, in a process that has loaded the module before the run."""
+    import sched
+
+    import pysmpi
+
+    (tmp_path / "clocks_as_defaults.py").write_text(DEFAULTS)
+    monkeypatch.syspath_prepend(tmp_path)
+    import clocks_as_defaults as module
+
+    def main():
+        import sched
+
+        import clocks_as_defaults as module
+
+        begin = time.monotonic()
+        calendar = sched.scheduler()
+        calendar.enter(50, 1, int)
+        calendar.run()
+        return [
+            time.monotonic() - begin, module.function(), module.keyword(),
+            module.Clock().method(), module.Clock.of_class(), module.Clock.static(),
+        ]  # fmt: skip
+
+    for _ in range(2):
+        found = pysmpi.run(main, 2, compute="none").returns
+        assert found == [pytest.approx([50] * 6, rel=1e-6)] * 2
+    assert module.function.__defaults__ == (time.sleep, time.monotonic)
+    assert module.keyword.__kwdefaults__ == {"sleep": time.sleep, "now": time.perf_counter}
+    assert sched.scheduler.__init__.__defaults__ == (time.monotonic, time.sleep)

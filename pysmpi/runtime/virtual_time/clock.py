@@ -15,12 +15,14 @@ import gc
 import sys
 import time
 from collections.abc import Callable
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pysmpi.mpi.base import ranks
 from pysmpi.runtime.lookalike import like
 from pysmpi.runtime.patches import Patches
+from pysmpi.runtime.replacing import replace_defaults
 from pysmpi.runtime.virtual_time import alarms, cpu_time
 from pysmpi.runtime.virtual_time.seconds import check_seconds
 
@@ -193,11 +195,43 @@ def install(patches: Patches, poll_cost: float = POLL_COST) -> None:
         namespace = getattr(module, "__dict__", None)
         if type(namespace) is not dict or module_name.startswith("pysmpi"):
             continue
-        if changed.keys().isdisjoint(map(id, namespace.values())):
-            continue
-        for name, value in list(namespace.items()):
-            if type(value) is BuiltinFunctionType and id(value) in changed:
-                patches.entry(namespace, name, changed[id(value)])
+        values = set(map(id, namespace.values()))
+        own = not changed.keys().isdisjoint(values)
+        if own:
+            for name, value in list(namespace.items()):
+                if type(value) is BuiltinFunctionType and id(value) in changed:
+                    patches.entry(namespace, name, changed[id(value)])
+        if type(module) is ModuleType and (own or id(time) in values):
+            for function in _with_clocks(module):
+                replace_defaults(patches, function, changed)
+
+
+# The functions of a module that have functions of `time` as defaults, and the module's size then.
+_found: WeakKeyDictionary[ModuleType, tuple[int, list[FunctionType]]] = WeakKeyDictionary()
+
+
+def _with_clocks(module: ModuleType) -> list[FunctionType]:
+    """Functions and methods, as those of `sched.scheduler`, with clocks or sleeps as defaults."""
+    namespace = vars(module)
+    size, functions = _found.get(module, (-1, []))
+    if size == len(namespace):
+        return functions
+    functions = []
+    # Types, not attributes: those of lazy objects and of proxies do work, or raise errors.
+    things = list(namespace.values())
+    for thing in namespace.values():
+        if issubclass(type(thing), type) and thing.__module__ == namespace.get("__name__"):
+            things += vars(thing).values()
+    for one in things:
+        if type(one) in (classmethod, staticmethod):
+            one = one.__func__
+        if type(one) is FunctionType:
+            values = (*(one.__defaults__ or ()), *(one.__kwdefaults__ or {}).values())
+            if any(type(value) is BuiltinFunctionType and value.__module__ == "time"
+                   for value in values):  # fmt: skip
+                functions.append(one)
+    _found[module] = len(namespace), functions
+    return functions
 
 
 def patch_datetime(patches: Patches, datetime: Any) -> None:
