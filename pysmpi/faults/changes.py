@@ -5,11 +5,13 @@ Profiles of the platform and `--fault` ask for them; both become courses of valu
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pysmpi.errors import UsageError
 from pysmpi.faults.specification import Fault
 from pysmpi.faults.speeds import SpeedProfile
 from pysmpi.kernel.activities import Activity, Bundle, present
@@ -34,6 +36,9 @@ from pysmpi.runtime.simulation import Simulation
 
 # The part of its speed that a core has on which others compute, too, while its host has speed 0.
 STANDSTILL = 1e-30
+# Changes of a part after each of which it is asked whether the next ones matter; and those after
+# which it is an error that they do while nothing else happens.
+OFTEN, MOST = 1000, 200_000
 
 
 @dataclass
@@ -45,6 +50,9 @@ class ChangingPart:
     course: Course
     link: Link | None = None
     faults: list[Fault] = field(default_factory=list)
+    changed: int = 0  # times
+    others: int = 0  # events but changes, when they were last counted
+    alone: int = 0  # changes in a row beside which hardly anything happened
 
     def fault(self, date: float) -> Fault:
         """The fault that applies at a date, at which the part goes off."""
@@ -115,6 +123,7 @@ class MachineChanges:
         self.parts = parts
         self.fails = fails
         self.off: dict[str, Fault] = {}
+        self.made = 0  # changes while ranks run
         self._due: set[Process] = set()
 
     def begin(self) -> None:
@@ -147,7 +156,7 @@ class MachineChanges:
             self._change(part, date, value)
             # Changes alone wake no rank: if nothing else is due, the ranks are in a deadlock.
             if self._others():
-                self._next(part, events)
+                self._next(part, self._later(part, date, events))
 
         event.resume = happens
         self._due.add(event)
@@ -159,6 +168,47 @@ class MachineChanges:
         if engine.more_now() or engine.system.pending():
             return True
         return any(event not in self._due for _, event in engine.queue.all())
+
+    def _later(
+        self, part: ChangingPart, date: float, events: Iterator[tuple[float, float]]
+    ) -> Iterator[tuple[float, float]]:
+        """The events of a part, without the many before the next date at which one matters."""
+        part.changed += 1
+        self.made += 1
+        if part.changed % OFTEN or part.kind == HOST_STATE:
+            return events
+        engine = self.simulation.engine
+        if engine.more_now() or engine.system.pending():
+            return events
+        other = min(when for when, event in engine.queue.all() if event not in self._due)
+        if not self._in_use(part):
+            later = part.course.events(other)
+            left_out: tuple[float, float] | None = None
+            for one in later:
+                if one[0] >= other:
+                    events = itertools.chain([one], later)
+                    break
+                if one[0] > date:
+                    left_out = one
+            if left_out is not None:
+                self._change(part, *left_out)
+            return events
+        others = engine.events - self.made
+        part.alone = part.alone + OFTEN if others - part.others < OFTEN // 10 else 0
+        part.others = others
+        if part.alone >= MOST:
+            what = "host" if part.kind == SPEED else "link"
+            raise UsageError(
+                f"profile of {what} {part.name!r}: {part.alone:,} changes in a row until {date:g} "
+                "s, and nothing else happens; expected a longer time before it repeats"
+            )
+        return events
+
+    def _in_use(self, part: ChangingPart) -> bool:
+        """Whether a change matters to something that is under way."""
+        if part.kind == SPEED:
+            return any(one.shared and present(one.shared) for one in self._cores(part.name))
+        return bool(self._flows())
 
     def _change(self, part: ChangingPart, date: float, value: float) -> None:
         if part.kind == SPEED:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.process import Pace
 from pysmpi.platform.profiles import Course
+
+# Rounds of a profile that are gone through one by one, as SimGrid does; more are multiplied.
+FEW = 1000
 
 
 class SpeedProfile(Pace):
@@ -15,19 +19,23 @@ class SpeedProfile(Pace):
     def __init__(self, course: Course) -> None:
         super().__init__()
         self._events = course.events()
+        # The time after which all repeats, and the work of such a time, in seconds at full speed.
+        self._period, self._work = _repetition(course)
         self._known: list[tuple[float, float]] = [(0.0, course.first)]
         self._ended = False
         self._first = 0
 
     def seconds(self, begin: float, work: float) -> float:
         """The seconds that `work` seconds at full speed take from the date `begin` on."""
+        begin = self._early(begin)
         now, left = begin, work
+        skipped = 0.0
         place = self._find(begin)
         while left > 0.0:
             speed = self._known[place][1]
             end = self._date(place + 1)
             if speed > 0.0 and now + left / speed <= end:
-                return now + left / speed - begin
+                return skipped + now + left / speed - begin
             if end == math.inf:
                 raise UsageError(
                     f"profile: a host has speed 0 from {now:g} s on, and a rank computes on it"
@@ -35,7 +43,21 @@ class SpeedProfile(Pace):
             left -= (end - now) * speed
             now = end
             place += 1
-        return now - begin
+            if left > FEW * self._work and now >= self._period:
+                if self._work <= 0.0:
+                    raise UsageError(
+                        f"profile: a host has speed 0 from {now:g} s on, and a rank computes on it"
+                    )
+                rounds = left // self._work - 1.0
+                left -= rounds * self._work
+                skipped += rounds * self._period
+        return skipped + now - begin
+
+    def _early(self, date: float) -> float:
+        """The first date from which on the speeds are those from `date` on, if it is far away."""
+        if date < FEW * self._period:
+            return date
+        return date - (date // self._period - 1.0) * self._period
 
     def _find(self, date: float) -> int:
         # Ranks of a host ask in about the order of their clocks.
@@ -53,3 +75,14 @@ class SpeedProfile(Pace):
             else:
                 self._known.append(event)
         return self._known[place][0] if place < len(self._known) else math.inf
+
+
+def _repetition(course: Course) -> tuple[float, float]:
+    """The period (s) of a course, and the work of a period; infinite if it does not repeat."""
+    if len(course.profiles) != 1 or course.changes or course.profiles[0].loop is None:
+        return math.inf, math.inf
+    profile = course.profiles[0]
+    dates = [date for date, _ in profile.points] + [profile.period + profile.points[0][0]]
+    lengths = [after - date for date, after in zip(dates, dates[1:], strict=False)]
+    values = [value for _, value in profile.points]
+    return profile.period, sum(map(operator.mul, values, lengths))

@@ -34,15 +34,24 @@ class PlatformProfile:
     points: tuple[tuple[float, float], ...]
     loop: float | None = None
 
-    def events(self) -> Iterator[tuple[float, float]]:
-        """Dates and values, without end if the profile repeats."""
-        yield from self.points
+    @property
+    def period(self) -> float:
+        """The time (s) after which the values repeat; infinite if they do not."""
+        return math.inf if self.loop is None else self.points[-1][0] + self.loop
+
+    def events(self, since: float = 0.0) -> Iterator[tuple[float, float]]:
+        """Dates and values, without end if the profile repeats.
+
+        Rounds that end before the date `since` are left out, but for the last of them.
+        """
+        rounds = max(0.0, since // self.period - 1.0)
+        begin = rounds * self.period if rounds else 0.0
+        if not rounds:
+            yield from self.points
         if self.loop is None:
             return
-        last = self.points[-1][0]
-        begin = 0.0
         while True:
-            begin += last + self.loop
+            begin += self.period
             for date, value in self.points:
                 yield begin + date, value
 
@@ -86,11 +95,14 @@ class Course:
     profiles: list[PlatformProfile] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
-    def events(self) -> Iterator[tuple[float, float]]:
-        """Dates and new values, one for each date; without end if a profile repeats."""
+    def events(self, since: float = 0.0) -> Iterator[tuple[float, float]]:
+        """Dates and new values, one for each date; without end if a profile repeats.
+
+        The value of the date `since` is among them, or that of an earlier date.
+        """
         dates = sorted({one.begin for one in self.changes} | {one.end for one in self.changes})
         changing = ((date, None) for date in dates if date < math.inf)
-        said = (profile.events() for profile in self.profiles)
+        said = (profile.events(since) for profile in self.profiles)
         value, date = self.first, 0.0
         due = False
         for when, new in heapq.merge(*said, changing, key=_date):

@@ -273,3 +273,67 @@ def test_replay_refuses_machines_that_change(machine, tmp_path):
     pysmpi.run(messages, 2, args=([0], 100), platform=path, compute="none", trace=trace)
     with pytest.raises(UsageError, match="replay: .*two.yaml: expected a machine without profiles"):
         Replay([(str(trace), 0.0)])
+
+
+def changes_of(monkeypatch):
+    """Counts the changes of the machine."""
+    from pysmpi.faults.changes import MachineChanges
+
+    counted = []
+    change = MachineChanges._change
+    monkeypatch.setattr(
+        MachineChanges, "_change", lambda *given: (counted.append(given[2]), change(*given))[1]
+    )
+    return counted
+
+
+LONG = "{0s: 2MBps, 0.5s: 1MBps}, loop_after: 0.5s}"
+
+
+def test_changes_that_matter_to_nothing_are_left_out(machine, monkeypatch):
+    """A long time between two messages, of a profile that changes each half second."""
+    counted = changes_of(monkeypatch)
+    path = machine(
+        "[{link: l, bandwidth: " + LONG + ", {host: a, speed: {0s: 0.5, 0.25s: 1}, loop_after: 1s}]"
+    )
+    found = times(path, [0.1, 1e9 + 0.1, 1e9 + 1.1])
+    assert found == pytest.approx([0.26, 0.26, 0.26], rel=1e-6)
+    assert len(counted) < 10_000
+    found = times(path, [1e9 + 0.6, 2e9 + 1.75, 2e9 + 3.6])
+    assert found == pytest.approx([0.455, 0.01 + 0.24 + 0.13, 0.455], rel=1e-6)
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.3, 7.0, 2e6 + 0.75])
+def test_compute_over_many_rounds_of_a_profile(machine, begin):
+    """As many whole rounds as fit, each of one and a quarter seconds of work, and the rest."""
+    from pysmpi.faults.speeds import SpeedProfile
+    from pysmpi.platform.profiles import Course, PlatformProfile
+
+    profile = PlatformProfile(((0.0, 0.5), (0.5, 1.0)), 1.0)  # 0.25 + 1 in a period of 1.5 s
+
+    def slow(work):
+        """Round by round."""
+        now, left = begin, work
+        while left > 1e-12:
+            phase = now % 1.5
+            speed, end = (0.5, 0.5) if phase < 0.5 else (1.0, 1.5)
+            step = min(end - phase, left / speed)
+            now, left = now + step, left - step * speed
+        return now - begin
+
+    pace = SpeedProfile(Course(1.0, [profile]))
+    for work in (0.1, 10.0, 1249.0, 1251.0, 20_000.3):
+        assert pace.seconds(begin, work) == pytest.approx(slow(work), rel=1e-9)
+    assert pace.seconds(begin, 1.25e12) == pytest.approx(1.5e12, rel=1e-9)
+    assert len(pace._known) < 10_000
+
+
+def test_too_many_changes_while_a_message_is_on_its_way_are_an_error(machine, monkeypatch):
+    from pysmpi.errors import UsageError
+    from pysmpi.faults import changes
+
+    monkeypatch.setattr(changes, "MOST", 5000)
+    path = machine("[{link: l, bandwidth: {0s: 2Bps, 0.5s: 1Bps}, loop_after: 0.5s}]")
+    assert times(path, [0.0], nbytes=3000) == pytest.approx([2000.0], rel=0.01)
+    with pytest.raises(UsageError, match="profile of link 'l': [56],000 changes in a row until"):
+        times(path, [0.0])
