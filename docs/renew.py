@@ -150,7 +150,7 @@ def options_page() -> str:
     """Every command with its options, as `--help` shows them."""
     parts = [
         "# Commands and options\n",
-        "What `--help` prints for each command. [Command line](cli.md) tells when to use which.\n",
+        "The output of `--help` of each command. [Command line](cli.md) says when to use which.\n",
     ]
     for name, command, context in _commands():
         usage = " ".join(command.collect_usage_pieces(context))

@@ -1,4 +1,4 @@
-"""What fast tests do without: other processes, the network, and packages of the extra `test` alone.
+"""Fast tests use no other process, no network, and no package of the extra `test` alone.
 
 As a plugin of pytest (`-p tests.fast_tests`), the packages are missing from the start, the first
 test of each file runs, and properties are tried on few examples.

@@ -1,4 +1,4 @@
-"""What the shell completes: names that pysmpi knows, and files of a kind.
+"""Completions for the shell: names that pysmpi knows, and files of a kind.
 
 Only a shell that completes a command line loads this module. It gives the arguments and options of
 a command their completions, by name; options with a list of choices have theirs from click.

@@ -181,7 +181,7 @@ class MachineChanges:
         if engine.more_now() or engine.system.pending():
             return events
         other = min(when for when, event in engine.queue.all() if event not in self._due)
-        if not self._in_use(part):
+        if other < math.inf and not self._in_use(part):
             later = part.course.events(other)
             left_out: tuple[float, float] | None = None
             for one in later:

@@ -21,7 +21,7 @@ def test_each_test_has_one_mark(request: pytest.FixtureRequest) -> None:
 
 
 class Item:
-    """What the rule sees of a test."""
+    """The part of a test that the rule reads."""
 
     def __init__(self, place: str, *fixtures: str, own: str = "") -> None:
         self.path, self.fixturenames = ROOT / "tests" / place, fixtures

@@ -68,7 +68,7 @@ PROGRAMS = ["typed_program.py", "mistyped_program.py"]
 
 @pytest.fixture(scope="module")
 def errors() -> list[str]:
-    """What a strict check of the package and of two programs says, in one run."""
+    """The output of a strict check of the package and of two programs, in one run."""
     here = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "pysmpi",
