@@ -25,9 +25,9 @@ from setuptools.command.build_ext import build_ext
 ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
-    "pysmpi/runtime/process/exchange.py",
-    "pysmpi/runtime/virtual_time/cpu_clock.py",
-    "pysmpi/runtime/virtual_time/stopwatch.py",
+    "pysmpi/isolation/exchange.py",
+    "pysmpi/time/cpu_clock.py",
+    "pysmpi/time/stopwatch.py",
     "pysmpi/mpi/base/integers.py",
     "pysmpi/mpi/base/owners.py",
     "pysmpi/mpi/base/running.py",
@@ -84,14 +84,14 @@ if sys.platform == "linux":
 # Each of these is a library of its own.
 IN_C = [
     "pysmpi/mpi/base/memcopy",
-    "pysmpi/runtime/process/attribute_hooks",
-    "pysmpi/runtime/process/dict_versions",
-    "pysmpi/runtime/process/frame_stacks",
+    "pysmpi/isolation/kinds/attribute_hooks",
+    "pysmpi/isolation/dict_versions",
+    "pysmpi/isolation/frame_stacks",
 ]
 # They serve memory folding and the watch of threads, which need its system calls.
 IN_C_ON_LINUX = [
-    "pysmpi/runtime/folding/hooks",
-    "pysmpi/runtime/stalls/watch",
+    "pysmpi/folding/hooks",
+    "pysmpi/waiting/stalls/watch",
 ]
 
 

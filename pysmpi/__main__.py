@@ -7,9 +7,9 @@ import os
 import sys
 from typing import NoReturn
 
-from pysmpi import interruption
-from pysmpi.extras import missing_requirement
-from pysmpi.leaving import QuickEnd
+from pysmpi.own_process import interruption
+from pysmpi.own_process.leaving import QuickEnd
+from pysmpi.python.extras import missing_requirement
 
 
 def _hash_seed(arguments: list[str]) -> str | None:

@@ -13,12 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from pysmpi.errors import UsageError
+from pysmpi.io.output import OutputFile
+from pysmpi.isolation import collection
+from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.mpi.base import ranks
-from pysmpi.output import OutputFile
-from pysmpi.runtime import collection
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram, RankProgram, find_program
-from pysmpi.runtime.options import (
+from pysmpi.reports.exit_status import MPI_ERROR, USAGE
+from pysmpi.reports.findings import Finding
+from pysmpi.reports.result import ProgramError, Result, write_report
+from pysmpi.run.job import Job
+from pysmpi.run.options import (
     FIELDS,
     OnDeadlock,
     OnFailure,
@@ -29,11 +32,8 @@ from pysmpi.runtime.options import (
     check_names,
     shown,
 )
-from pysmpi.runtime.options import check as checked
-from pysmpi.runtime.reports.exit_status import MPI_ERROR, USAGE
-from pysmpi.runtime.reports.findings import Finding
-from pysmpi.runtime.reports.result import ProgramError, Result, write_report
-from pysmpi.runtime.spawning import Segment
+from pysmpi.run.options import check as checked
+from pysmpi.run.spawning import Segment
 
 if TYPE_CHECKING:
     from pysmpi.analysis.observation import Observation

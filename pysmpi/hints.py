@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
-from pysmpi.frames import caller, skip_body
+from pysmpi.python.frames import caller, skip_body
 
 if TYPE_CHECKING:
     from types import CodeType, TracebackType

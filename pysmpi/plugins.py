@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.loading import LazyLoad
+from pysmpi.python.lazy import LazyLoad
 from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ import faulthandler
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     with nothing_else() if item.get_closest_marker("fast") else nullcontext():
         return (yield)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Write a file with dedented text; returns its path."""
+
+    def write(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def site(write, tmp_path, monkeypatch):
+    """A directory of installed packages."""
+    from pysmpi.isolation.loading.rules import Rules
+
+    directory = tmp_path / "site"
+    directory.mkdir()
+    monkeypatch.syspath_prepend(str(directory))
+    original = Rules.__init__
+
+    def init(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.site = (*self.site, str(directory) + "/")
+
+    monkeypatch.setattr(Rules, "__init__", init)
+    return lambda name, text: write(f"site/{name}", text)
 
 
 @pytest.fixture(scope="session")

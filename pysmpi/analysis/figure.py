@@ -7,7 +7,7 @@ from typing import Final
 
 from pysmpi.analysis.why import Analysis
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 from pysmpi.trace.events import CALL, MAIN, RETURN
 
 SUFFIXES: Final = ("png", "svg", "pdf")

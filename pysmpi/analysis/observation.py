@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pysmpi.analysis.graph import graph_of
 from pysmpi.analysis.page import write_page
 from pysmpi.analysis.why import Analysis, analyse
-from pysmpi.output import OutputFile
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.reports.result import Result
+from pysmpi.io.output import OutputFile
+from pysmpi.reports.result import Result
+from pysmpi.run.job import Job
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached
 

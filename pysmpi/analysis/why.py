@@ -30,7 +30,7 @@ from pysmpi.analysis.path import (
     critical_path,
 )
 from pysmpi.analysis.profile import Profile, limit, profile
-from pysmpi.runtime.figures import AnalysisFigures
+from pysmpi.time.figures import AnalysisFigures
 from pysmpi.trace.activity import contradiction
 
 # Share of a run below which its compute is only looks at clocks: no compute was timed.

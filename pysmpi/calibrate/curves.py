@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pysmpi.calibrate.memory import Measured
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 
 KINDS = {".png", ".svg", ".pdf"}
 

@@ -22,8 +22,8 @@ import numpy as np
 from pysmpi.calibrate import network_program
 from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
 from pysmpi.calibrate.network_program import EXPERIMENTS, NetworkBench
-from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError
+from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.platform.units import format_bandwidth, format_time
 
 Samples = dict[tuple[str, int], list[float]]

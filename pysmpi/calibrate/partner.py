@@ -9,8 +9,8 @@ from time import perf_counter
 from types import TracebackType
 
 from pysmpi.calibrate.accesses import CLibrary
-from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError
+from pysmpi.own_process.descendants import end_with_parent
 
 AWAKE = 1e-3  # seconds for which an idle partner keeps its core awake
 PATIENCE = 60.0  # timeout (s) of an answer of the partner

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import sleep
 
 import pysmpi
-from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.own_process.descendants import end_with_parent
 
 PROGRAM = Path(__file__).with_name("pingpong_program.py")
 PATTERNS = ("reuse", "fresh-send", "fresh-receive", "fresh")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pysmpi.frames import variable
+from pysmpi.python.frames import variable
 
 
 class Use(NamedTuple):

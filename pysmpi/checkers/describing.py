@@ -9,8 +9,8 @@ from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.operators.operators import Op
-from pysmpi.runtime.reports.findings import Place
-from pysmpi.runtime.reports.waiting import name_comm
+from pysmpi.reports.findings import Place
+from pysmpi.reports.waiting import name_comm
 
 _SHOWN = (Role.PEER, Role.TAG, Role.ROOT)
 _NAMES = {

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from pysmpi.checkers.accesses import memory_of, uses_of
-from pysmpi.frames import CallSite, call_site, is_ours, trace_callers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion
+from pysmpi.python.frames import CallSite, call_site, is_ours, trace_callers
 
 _MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 

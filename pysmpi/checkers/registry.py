@@ -10,9 +10,9 @@ from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
-from pysmpi.records import record
-from pysmpi.runtime.reports.findings import Finding
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.records import record
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding
 
 
 class CheckContext(Protocol):

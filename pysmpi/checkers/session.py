@@ -15,13 +15,13 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.reports.exit_status import MPI_ERROR
-from pysmpi.runtime.reports.findings import Finding, joined, report
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.exit_status import MPI_ERROR
+from pysmpi.reports.findings import Finding, joined, report
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Job
-    from pysmpi.runtime.reports.result import Result
+    from pysmpi.reports.result import Result
+    from pysmpi.run.job import Job
 
 
 # Local questions that return objects.

@@ -38,7 +38,7 @@ def command(
     """  # fmt: skip
     from pysmpi.analysis.graph import Scales
     from pysmpi.analysis.why import read_analysis
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
 
     found = read_analysis(trace)
     graph = found.graph

@@ -13,8 +13,8 @@ from itertools import chain
 
 from pysmpi.cli.launchers import IGNORED, LauncherOptions, finish, take
 from pysmpi.errors import UsageError
-from pysmpi.records import record
-from pysmpi.runtime.loading.command_lines import is_python, split_program
+from pysmpi.isolation.loading.command_lines import is_python, split_program
+from pysmpi.python.records import record
 from pysmpi.text import closest, whole
 
 # Options that set an environment variable: for the ranks of one program, and for all ranks.

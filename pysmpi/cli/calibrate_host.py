@@ -18,7 +18,7 @@ def command(as_json: bool) -> None:
     The speed is that of the fastest of some hundred blocks of a millisecond, because other work of
     the computer only slows blocks down.
     """
-    from pysmpi.runtime.virtual_time.host_speed import cache_file, renew
+    from pysmpi.time.host_speed import cache_file, renew
 
     failed: list[str | None] = []
     found = renew(kept=failed.append)

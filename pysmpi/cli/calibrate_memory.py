@@ -13,7 +13,7 @@ import click
 
 from pysmpi.cli.echo import echo
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.output import writing_to
+from pysmpi.io.output import writing_to
 
 if TYPE_CHECKING:
     from pysmpi.calibrate.check import Comparison
@@ -91,7 +91,7 @@ def _calibrate(
     from pysmpi.calibrate.fragment import fragment
     from pysmpi.calibrate.library import explain
     from pysmpi.calibrate.memory import Probe
-    from pysmpi.runtime.virtual_time.host_speed import measure_host_speed
+    from pysmpi.time.host_speed import measure_host_speed
 
     speed = measure_host_speed()
     cpus = topology.cpus[0], topology.distances[0].cpu

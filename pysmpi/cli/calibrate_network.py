@@ -16,7 +16,7 @@ import click
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.errors import UsageError
-from pysmpi.output import writing_to
+from pysmpi.io.output import writing_to
 
 if TYPE_CHECKING:
     from pysmpi.calibrate.network import NetworkMeasurement

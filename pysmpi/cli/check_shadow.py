@@ -12,9 +12,9 @@ from pysmpi.errors import UsageError
 from pysmpi.text import real
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.loading.loader import RankProgram
-    from pysmpi.runtime.options import Options
-    from pysmpi.runtime.reports.result import Result
+    from pysmpi.isolation.loading.loader import RankProgram
+    from pysmpi.reports.result import Result
+    from pysmpi.run.options import Options
     from pysmpi.trace.comparison import Sequences
 
 # With these options a program runs in full; its annotations of arrays have no effect either.
@@ -40,9 +40,9 @@ def check(
 
     `program` finds the program anew.
     """
-    from pysmpi.output import OutputFile
-    from pysmpi.runtime.reports.result import write_report
-    from pysmpi.runtime.virtual_time.timing import MEASURED
+    from pysmpi.io.output import OutputFile
+    from pysmpi.reports.result import write_report
+    from pysmpi.time.timing import MEASURED
     from pysmpi.trace.comparison import compare
 
     if options.trace is not None or options.record_compute is not None:
@@ -77,7 +77,7 @@ def check(
 def _run(
     program: RankProgram, options: Options, how: str, *, dry: bool
 ) -> tuple[Result, Sequences]:
-    from pysmpi.runtime.job import Job
+    from pysmpi.run.job import Job
     from pysmpi.trace.comparison import sequences
 
     echo(f"pysmpi: check: running {how}", err=True)

@@ -13,7 +13,7 @@ from pysmpi.cli.columns import print_notes, print_rows
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
-from pysmpi.output import OutputFile
+from pysmpi.io.output import OutputFile
 from pysmpi.text import seconds, size, whole
 
 if TYPE_CHECKING:

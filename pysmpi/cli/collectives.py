@@ -14,7 +14,7 @@ from pysmpi.cli.columns import print_glossary
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import RANKS, WholeNumber
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 from pysmpi.text import whole
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def tune_command(
     sends, and how many times as long the choices of libraries take.
     """
     from pysmpi.collectives.tuning import TUNED
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
 
     _check_ranks(nprocs)
     wanted = list(TUNED) if ops is None else [op.strip() for op in ops.split(",")]
@@ -371,7 +371,7 @@ def draw_command(
 
 def _write_picture(picture: Any, output: str) -> None:
     from pysmpi.collectives import drawing
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
 
     kind = output.rpartition(".")[2].lower()
     if kind == "txt":

@@ -13,8 +13,8 @@ import click
 from pysmpi.cli.columns import print_glossary
 from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
-from pysmpi.installed import environment
-from pysmpi.records import record
+from pysmpi.python.installed import environment
+from pysmpi.python.records import record
 from pysmpi.text import did_you_mean
 from pysmpi.version import HOME
 

@@ -17,10 +17,10 @@ from typing import Literal
 import click
 
 from pysmpi.cli.echo import echo
-from pysmpi.extras import EXTRAS, installs
-from pysmpi.installed import compiled_elsewhere, environment
 from pysmpi.kernel import engine
-from pysmpi.records import record
+from pysmpi.python.extras import EXTRAS, installs
+from pysmpi.python.installed import compiled_elsewhere, environment
+from pysmpi.python.records import record
 from pysmpi.version import HOME, __version__
 
 HELLO = """
@@ -94,10 +94,10 @@ def _this_package() -> Iterator[Condition]:
 
 # As in setup.py.
 IN_C = (
-    "pysmpi.mpi.base.memcopy", "pysmpi.runtime.process.attribute_hooks",
-    "pysmpi.runtime.process.dict_versions", "pysmpi.runtime.process.frame_stacks",
+    "pysmpi.mpi.base.memcopy", "pysmpi.isolation.kinds.attribute_hooks",
+    "pysmpi.isolation.dict_versions", "pysmpi.isolation.frame_stacks",
 )  # fmt: skip
-IN_C_ON_LINUX = ("pysmpi.runtime.folding.hooks", "pysmpi.runtime.stalls.watch")
+IN_C_ON_LINUX = ("pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")
 
 
 def parts_in_c() -> tuple[str, ...]:
@@ -155,7 +155,7 @@ def _version(name: str) -> str | None:
 
 
 def _computer() -> Iterator[Condition]:
-    from pysmpi.runtime.virtual_time.host_speed import cache_file
+    from pysmpi.time.host_speed import cache_file
 
     file = cache_file()
     folder = file.parent

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pysmpi import interruption, text
+from pysmpi import text
 from pysmpi.cli.arguments import pairs
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import Seconds, WholeNumber
@@ -23,12 +23,13 @@ from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
 from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
 from pysmpi.errors import UsageError
-from pysmpi.runtime.options import FIELDS, Options, check, on_command_line
+from pysmpi.own_process import interruption
+from pysmpi.run.options import FIELDS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.cli.arguments import CommandLine
     from pysmpi.explore.exploration import FailingOrder, SearchResult
-    from pysmpi.runtime.job import Job
+    from pysmpi.run.job import Job
 
 FAILED, RACE = 1, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
@@ -186,7 +187,7 @@ class ProgramJobs:
 
     def __call__(self, ranks: int, arguments: Sequence[str]) -> Job:
         """A job with these ranks and arguments of the program."""
-        from pysmpi.runtime.job import Job
+        from pysmpi.run.job import Job
 
         _set_variables(self.line)
         _one_thread_a_rank()

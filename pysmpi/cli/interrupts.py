@@ -10,10 +10,10 @@ import signal
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pysmpi import interruption
+from pysmpi.own_process import interruption
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.simulation import Simulation
+    from pysmpi.ranks.simulation import Simulation
 
 
 TIMED_OUT = 124  # the exit status of a run that takes too long, as that of timeout(1)
@@ -67,7 +67,7 @@ class Interrupts:
         if simulation is None or not simulation.under_way:
             interruption.leave(number)
         self.report, self.status = self.how(number)
-        from pysmpi.runtime.reports.whereabouts import whereabouts
+        from pysmpi.reports.whereabouts import whereabouts
 
         # Ending the run is more important than the position of the ranks.
         with contextlib.suppress(Exception):

@@ -14,8 +14,8 @@ from dataclasses import field
 from itertools import groupby
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import read_text
-from pysmpi.records import record
+from pysmpi.io.reading import read_text
+from pysmpi.python.records import record
 from pysmpi.text import real, whole
 
 # Options that control real processes, with their number of arguments.

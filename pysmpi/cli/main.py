@@ -15,7 +15,7 @@ import click
 import pysmpi
 from pysmpi.cli.echo import echo
 from pysmpi.errors import PysmpiError, PysmpiInternalError
-from pysmpi.extras import missing_requirement
+from pysmpi.python.extras import missing_requirement
 from pysmpi.text import did_you_mean, shortened
 
 # The module of each subcommand; it is imported when it is used.
@@ -62,7 +62,7 @@ def _begins_a_run(words: Sequence[str]) -> bool:
     first = words[0].partition("=")[0]
     if not first.startswith("-") or first in ("-h", "--help", "-V", "--version", "--"):
         return False
-    from pysmpi.runtime.options import FIELDS
+    from pysmpi.run.options import FIELDS
 
     known = {name for one in FIELDS.values() for name in one.metadata["spellings"]}
     more = ("-m", "-c", "-x", "-genv", "-env", "-host", "--host", "-H", "-ppn", "-q", "--quiet")
@@ -244,7 +244,7 @@ def status_of(args: Sequence[str]) -> int:
         if isinstance(error, ModuleNotFoundError) and missing_requirement(error):
             complain(missing_requirement(error))
             return USAGE
-        from pysmpi.runtime.program_errors import format_internal
+        from pysmpi.isolation.program_errors import format_internal
 
         echo(format_internal(error), err=True)
         return PysmpiInternalError.exit_status

@@ -10,7 +10,7 @@ from pysmpi.cli.columns import width
 from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 
 
 @click.group("platform", no_args_is_help=False)
@@ -112,7 +112,7 @@ def draw(file: str, output: str | None) -> None:
 
 def _write(text: str, output: str | None) -> None:
     """Write a text to a file, which is whole or not there, or to standard output."""
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
 
     if output is None:
         echo(text, nl=False)

@@ -13,7 +13,7 @@ from pysmpi.network.choice import choose, model_named
 from pysmpi.platform.config import Settings, canonical
 from pysmpi.platform.loader import load
 from pysmpi.platform.model import Platform
-from pysmpi.runtime.virtual_time.host_speed import host_speed
+from pysmpi.time.host_speed import host_speed
 
 
 def wrong_options(path: str) -> list[str]:

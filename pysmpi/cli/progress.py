@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pysmpi import text
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.simulation import Simulation
+    from pysmpi.ranks.simulation import Simulation
 
 FIRST = 1.0  # seconds of silence before the first line
 AGAIN = 0.25  # seconds between lines

@@ -42,7 +42,7 @@ def command(
     file in which each line begins with its rank. The ranks of several traces share the machine.
     Without options of a machine, a recording is replayed on the machine that it was made on.
     """  # fmt: skip
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
     from pysmpi.platform.config import parse
     from pysmpi.platform.units import parse_speed, parse_time
     from pysmpi.replay import Replay

@@ -20,18 +20,18 @@ from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
 from pysmpi.cli.run_options import Sectioned, with_options
 from pysmpi.errors import UsageError
-from pysmpi.runtime.loading.command_lines import on_path
-from pysmpi.runtime.loading.loader import find_program
-from pysmpi.runtime.options import FIELDS, OUTPUTS, Options, check, on_command_line
+from pysmpi.isolation.loading.command_lines import on_path
+from pysmpi.isolation.loading.loader import find_program
+from pysmpi.run.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.cli.launchers import LauncherOptions
     from pysmpi.debugging.session import DebugSession
-    from pysmpi.runtime.job import Job
-    from pysmpi.runtime.loading.loader import RankProgram
-    from pysmpi.runtime.process.rank_output import RankOutput
-    from pysmpi.runtime.reports.result import Result
-    from pysmpi.runtime.spawning import Segment
+    from pysmpi.isolation.kinds.rank_output import RankOutput
+    from pysmpi.isolation.loading.loader import RankProgram
+    from pysmpi.reports.result import Result
+    from pysmpi.run.job import Job
+    from pysmpi.run.spawning import Segment
 
 ERROR, USAGE = 1, 2
 
@@ -130,7 +130,7 @@ def command(
         line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
-    from pysmpi.runtime.job import Job
+    from pysmpi.run.job import Job
 
     find = partial(_find, line)
     program = find()
@@ -149,7 +149,7 @@ def command(
         return compare(find, options, limit, quiet)
     programs: list[Segment] = []
     if later or line.directory is not None:
-        from pysmpi.runtime.spawning import Segment
+        from pysmpi.run.spawning import Segment
 
         total = nprocs + sum(count for count, _ in later)
         options = check(replace(options, nprocs=total), on_command_line)
@@ -175,7 +175,7 @@ def command(
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
     meter = None
     if explain_speed:
-        from pysmpi.runtime.reports.explain_speed import WallMeter
+        from pysmpi.reports.explain_speed import WallMeter
 
         meter = job.meter = WallMeter()
     status = _simulate(job, again, quiet, session, line.launcher)
@@ -248,8 +248,8 @@ def _simulate(
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
     from pysmpi.cli.progress import Progress
-    from pysmpi.runtime.process import system
-    from pysmpi.runtime.process.tools import report_crashes
+    from pysmpi.isolation.kinds import system
+    from pysmpi.isolation.kinds.tools import report_crashes
 
     system.launched_from = _launched_from()
     progress: Progress | None = None
@@ -306,7 +306,7 @@ def _output(job: Job, launcher: LauncherOptions) -> RankOutput | None:
     """The destination of the ranks' output; None for the usual output of all ranks together."""
     if launcher.label is None and not launcher.files:
         return None
-    from pysmpi.runtime.process.rank_output import RankOutput
+    from pysmpi.isolation.kinds.rank_output import RankOutput
 
     names = [slot.host.name for slot in job.slots]
     label = launcher.label

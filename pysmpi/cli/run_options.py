@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pysmpi.runtime.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
+from pysmpi.run.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
 from pysmpi.text import integer
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pysmpi import text
-from pysmpi.installed import compiled_elsewhere
 from pysmpi.kernel import engine
+from pysmpi.python.installed import compiled_elsewhere
 from pysmpi.version import HOME
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.figures import FoldingFigures, ShadowFigures, SteadyFigures
-    from pysmpi.runtime.reports.result import Result
+    from pysmpi.reports.result import Result
+    from pysmpi.time.figures import FoldingFigures, ShadowFigures, SteadyFigures
 
 
 def interpreted() -> bool:
@@ -73,7 +73,7 @@ def summary(result: Result) -> str:
             f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)"
         )
     if result.host_speed is not None:
-        from pysmpi.runtime.virtual_time.host_speed import doubt
+        from pysmpi.time.host_speed import doubt
 
         doubts = doubt()
         if doubts is not None:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pysmpi import interruption
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.own_process import interruption
 
 if TYPE_CHECKING:
     from pysmpi.sweeps.study import SweepStudy

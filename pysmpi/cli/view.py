@@ -25,7 +25,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     from pysmpi.analysis.figure import SUFFIXES, write_figure
     from pysmpi.analysis.page import write_page
     from pysmpi.analysis.why import read_analysis
-    from pysmpi.output import OutputFile
+    from pysmpi.io.output import OutputFile
 
     if len(traces) not in (1, 2):
         raise UsageError(f"view: expected one, or two to compare, got {len(traces)} traces")

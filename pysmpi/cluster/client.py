@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pysmpi import interruption
 from pysmpi.cluster.workers import version
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.own_process import interruption
+from pysmpi.python.extras import lacking
 from pysmpi.version import __version__
 
 _PAUSE = 0.01  # seconds between two looks for arrivals

@@ -10,8 +10,8 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Any
 
-from pysmpi import interruption
 from pysmpi.cluster.workers import Server, ServerEnded
+from pysmpi.own_process import interruption
 
 _SLICE = 0.1  # (s) of a wait, after which it is checked whether a signal has arrived
 

@@ -16,8 +16,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from pysmpi.descendants import end_with_parent
-from pysmpi.installed import environment
+from pysmpi.own_process.descendants import end_with_parent
+from pysmpi.python.installed import environment
 from pysmpi.version import __version__
 
 _own = threading.local()

@@ -33,7 +33,7 @@ from pysmpi.kernel.schedule import (
     WAITALL,
     Schedule,
 )
-from pysmpi.records import record
+from pysmpi.python.records import record
 from pysmpi.text import manual
 
 Piece = tuple[int, int, int]  # first byte, behind the last byte, node

@@ -31,7 +31,7 @@ from weakref import WeakValueDictionary
 
 from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.plugins import Registry
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]

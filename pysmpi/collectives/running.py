@@ -18,7 +18,7 @@ from pysmpi.collectives.selection import default, resolve, split
 from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 Notes = dict[tuple[int, int], Sequence[int]]
 Running = Callable[[Call, "Lookout"], Iterator[Schedule]]

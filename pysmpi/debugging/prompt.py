@@ -16,12 +16,12 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi import text
-from pysmpi.frames import is_ours, shorten, suspended_frame, trace_stack
 from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.runtime.reports.deadlock import describe
-from pysmpi.runtime.reports.waiting import WaitFinder
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.python.frames import is_ours, shorten, suspended_frame, trace_stack
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.deadlock import describe
+from pysmpi.reports.waiting import WaitFinder
 from pysmpi.text import whole
 
 _MOST_MESSAGES = 50  # lines of `queue`

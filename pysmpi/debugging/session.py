@@ -10,13 +10,13 @@ from typing import Any
 
 from pysmpi.debugging.breakpoints import Breakpoint
 from pysmpi.debugging.prompt import Prompt
-from pysmpi.frames import program_frame, suspended_frame
+from pysmpi.isolation.program_errors import format_error, strip
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.program_errors import format_error, strip
-from pysmpi.runtime.reports.deadlock import find_deadlock
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import program_frame, suspended_frame
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.deadlock import find_deadlock
+from pysmpi.run.job import Job
 
 
 class DebugSession:

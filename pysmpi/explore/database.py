@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from pysmpi import interruption
 from pysmpi.errors import UsageError
 from pysmpi.explore.systematic import SearchTree
-from pysmpi.reading import parse_json, read_bytes
+from pysmpi.io.reading import parse_json, read_bytes
+from pysmpi.own_process import interruption
 
 HOME = ".pysmpi"
 VERSION = 1

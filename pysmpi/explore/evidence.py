@@ -19,21 +19,21 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from pysmpi import interruption
-from pysmpi.descendants import end_with_parent
 from pysmpi.explore.executor import OUTPUT, Trial, redirect
 from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.explore.strategy import TIME
+from pysmpi.isolation import simulator
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Universe
-from pysmpi.runtime import simulator
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.reports.findings import Finding, OtherMatch
-from pysmpi.runtime.reports.result import Result
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.own_process import interruption
+from pysmpi.own_process.descendants import end_with_parent
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, OtherMatch
+from pysmpi.reports.result import Result
+from pysmpi.run.job import Job
 
 # A rank has its own; installed before any run.
 _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid

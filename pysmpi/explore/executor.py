@@ -23,16 +23,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
-from pysmpi import interruption
 from pysmpi.checkers.session import CheckSession, add_findings, checking
-from pysmpi.descendants import end_with_parent
 from pysmpi.explore.files import FileWatch
+from pysmpi.isolation import simulator
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
-from pysmpi.runtime import simulator
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.reports.result import Result
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.own_process import interruption
+from pysmpi.own_process.descendants import end_with_parent
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.result import Result
+from pysmpi.run.job import Job
 
 # A rank has its own; installed before any run.
 _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid

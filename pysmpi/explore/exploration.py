@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pysmpi import interruption
 from pysmpi.explore.events import Trace
 from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFactory, Trial
 from pysmpi.explore.observer import Observer
@@ -17,6 +16,7 @@ from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import ORDERS, Alternative, Control
+from pysmpi.own_process import interruption
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from pysmpi.mpi.base.ranks import current
-from pysmpi.runtime.lookalike import like
+from pysmpi.patching.lookalike import like
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Events whose first argument, or two, are paths that change.

@@ -15,9 +15,9 @@ from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.options import Options
-from pysmpi.runtime.reports.result import Result
+from pysmpi.reports.result import Result
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 

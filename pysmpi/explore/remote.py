@@ -20,7 +20,7 @@ from pysmpi.explore.executor import (
     Trial,
 )
 from pysmpi.explore.exploration import ExecutorFactory
-from pysmpi.runtime.loading.set_order import SEEDED
+from pysmpi.isolation.loading.set_order import SEEDED
 
 AHEAD = 2  # executions for each thread of the workers, so that none waits for the next one
 SERVER = "pysmpi.explore.server"

@@ -16,9 +16,9 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
 from pysmpi.cluster.workers import begin_serving
-from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.explore.executor import Executions, Executor
+from pysmpi.own_process.descendants import end_with_parent
 
 # A rank has its own.
 _fork, _leave, _waitpid = os.fork, os._exit, os.waitpid

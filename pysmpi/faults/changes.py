@@ -32,7 +32,7 @@ from pysmpi.platform.profiles import (
     Course,
     ProfileDef,
 )
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
 
 # The part of its speed that a core has on which others compute, too, while its host has speed 0.
 STANDSTILL = 1e-30

@@ -19,10 +19,10 @@ from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.platform.profiles import LINK_STATE, OF_HOSTS, ProfileDef
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.reports.deadlock import group_waits, table
-from pysmpi.runtime.reports.waiting import WaitFinder
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.deadlock import group_waits, table
+from pysmpi.reports.waiting import WaitFinder
+from pysmpi.run.job import Job
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")

@@ -26,7 +26,6 @@ from typing import Any, TypeVar
 
 from greenlet import getcurrent
 
-from pysmpi.frames import BOUNDARY
 from pysmpi.mpi.base.docstrings import PUBLIC
 from pysmpi.mpi.base.failed_calls import note_failure
 from pysmpi.mpi.base.procedures import (
@@ -39,6 +38,7 @@ from pysmpi.mpi.base.procedures import (
 from pysmpi.mpi.base.ranks import MpiCall, Rank, current
 from pysmpi.mpi.base.running import computing
 from pysmpi.mpi.internal_errors import internal, is_internal
+from pysmpi.python.frames import BOUNDARY
 
 __all__ = [
     "CallKind",

@@ -13,7 +13,7 @@ from types import CodeType, TracebackType
 from typing import TypeVar
 
 from pysmpi.errors import PysmpiError, PysmpiInternalError
-from pysmpi.frames import is_compiled, is_own
+from pysmpi.python.frames import is_compiled, is_own
 
 F = TypeVar("F")
 E = TypeVar("E", bound=BaseException)

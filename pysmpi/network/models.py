@@ -16,7 +16,7 @@ from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 from pysmpi.plugins import Registry
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 Builder = Callable[[Platform, Sequence[Host], Settings], Transport]
 

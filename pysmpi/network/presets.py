@@ -6,7 +6,7 @@ A model's own values apply unless the machine or the user gives others.
 from __future__ import annotations
 
 from pysmpi.errors import UsageError
-from pysmpi.records import record
+from pysmpi.python.records import record
 from pysmpi.text import did_you_mean
 
 NEUTRAL, SMPI = "neutral", "smpi"

@@ -18,7 +18,7 @@ from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
 from pysmpi.platform.simgrid_names import FOREIGN, OLD_SPELLINGS
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
-from pysmpi.records import record
+from pysmpi.python.records import record
 from pysmpi.text import did_you_mean
 
 # Parsers: the text of an option to its value; a UsageError has the expected and the found value.

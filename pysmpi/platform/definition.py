@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.platform.profiles import ProfileDef
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.node_description import NodeDescription

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pysmpi.errors import UsageError
+from pysmpi.io.reading import similar
 from pysmpi.platform.construct import construct
 from pysmpi.platform.default import DEFAULT, MACHINES, default_machine
 from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
-from pysmpi.reading import similar
 from pysmpi.text import did_you_mean
 
 __all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped"]

@@ -24,7 +24,7 @@ from dataclasses import field
 from math import log2
 
 from pysmpi.errors import UsageError
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 ACCESSES = tuple(
     f"{operation}{where}{state}"

@@ -15,7 +15,7 @@ from typing import TypeVar
 import yaml  # type: ignore[import-untyped]
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import read_bytes
+from pysmpi.io.reading import read_bytes
 from pysmpi.text import did_you_mean
 
 _T = TypeVar("_T")

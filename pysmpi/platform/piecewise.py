@@ -12,7 +12,7 @@ from bisect import bisect_left
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.units import MOST, parse_time
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 _BOUND = re.compile(r"[0-9]{1,18}")
 

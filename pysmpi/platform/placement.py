@@ -32,7 +32,8 @@ from os import PathLike, fspath
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import (
+from pysmpi.io.reading import read_text
+from pysmpi.platform.mappings import (
     EXPECTED,
     EXPECTED_RANKINGS,
     Mapping,
@@ -40,7 +41,6 @@ from pysmpi.mappings import (
     parse_ranking,
 )
 from pysmpi.platform.model import Host, Platform
-from pysmpi.reading import read_text
 from pysmpi.text import whole
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from pysmpi.errors import UsageError
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 SPEED, HOST_STATE = "speed", "host_state"
 BANDWIDTH, LATENCY, LINK_STATE = "bandwidth", "latency", "link_state"

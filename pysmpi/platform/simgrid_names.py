@@ -8,7 +8,7 @@ refused by a message that names what does the same. Source: SimGrid's sources an
 from __future__ import annotations
 
 from pysmpi.errors import UsageError
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 OLD_SPELLINGS = {
     "contexts/guard_size": "contexts/guard-size",

@@ -17,6 +17,7 @@ from typing import TypeVar
 from lxml import etree  # type: ignore[import-untyped]
 
 from pysmpi.errors import UsageError
+from pysmpi.io.reading import read_bytes, read_text
 from pysmpi.platform.definition import (
     FATPIPE,
     SHARED,
@@ -45,7 +46,6 @@ from pysmpi.platform.xml_elements import (
     UNSIMULATED_ROUTINGS,
 )
 from pysmpi.platform.zones import load_kinds
-from pysmpi.reading import read_bytes, read_text
 from pysmpi.text import did_you_mean, whole
 
 _T = TypeVar("_T")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pysmpi import text
-from pysmpi.frames import CallSite, shorten
 from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
-from pysmpi.runtime.reports.waiting import describe_communicator, public, unmatched_sends
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import CallSite, shorten
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.waiting import describe_communicator, public, unmatched_sends
 
 _MOST = 5  # lines of a report
 

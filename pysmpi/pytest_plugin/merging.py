@@ -10,7 +10,7 @@ from _pytest._code.code import TerminalRepr
 from pysmpi import text
 from pysmpi.pytest_plugin.leftovers import report as leftovers_text
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
-from pysmpi.runtime.reports.findings import report as findings_text
+from pysmpi.reports.findings import report as findings_text
 
 PHASES = ("setup", "call", "teardown")
 _STUCK = ("DeadlockError", "PeerFailed")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pysmpi.errors import PysmpiError
-from pysmpi.runtime.reports.deadlock import DeadlockReport
-from pysmpi.runtime.reports.findings import Finding
+from pysmpi.reports.deadlock import DeadlockReport
+from pysmpi.reports.findings import Finding
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pysmpi.pytest_plugin.examples import Example, explore, is_property, notes
 from pysmpi.pytest_plugin.merging import PHASES, merged
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.world import Key, LivingWorld
-from pysmpi.runtime.options import FIELDS
+from pysmpi.run.options import FIELDS
 
 
 class Runner:

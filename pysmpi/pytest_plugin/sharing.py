@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from pysmpi.runtime.loading.rules import Rules
+from pysmpi.isolation.loading.rules import Rules
 
 # pytest itself has no state of a test in its modules, except what `worker.py` exchanges.
 _TOOLS = ("pytest", "_pytest", "pluggy", "hypothesis", "_hypothesis_globals",

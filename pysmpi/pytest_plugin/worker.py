@@ -12,12 +12,12 @@ from _pytest.assertion import util
 from _pytest.config import Config
 from _pytest.runner import call_and_report
 
+from pysmpi.isolation.program_errors import internal_error, strip
 from pysmpi.pytest_plugin import plugin
 from pysmpi.pytest_plugin.examples import Example, applied
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.sharing import options_of_ranks
-from pysmpi.runtime.program_errors import internal_error, strip
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
 
 # Names that pytest sets for the running test: each rank has others.
 _OF_A_TEST = ("_reprcompare", "_assertion_pass", "_config")

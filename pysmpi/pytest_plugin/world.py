@@ -26,6 +26,7 @@ from pysmpi import text
 from pysmpi.api import run_job
 from pysmpi.debugging.prompt import Prompt
 from pysmpi.errors import PysmpiError, UsageError
+from pysmpi.isolation.loading.loader import RankProgram, install_main
 from pysmpi.kernel.requests import KernelRequest, Receive
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
@@ -35,12 +36,11 @@ from pysmpi.pytest_plugin.examples import Example, Pause
 from pysmpi.pytest_plugin.leftovers import leftovers
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.plans import OWN
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import RankProgram, install_main
-from pysmpi.runtime.options import FIELDS, Options, check
-from pysmpi.runtime.reports.deadlock import DeadlockReport, find_deadlock, table
-from pysmpi.runtime.reports.result import Result
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.deadlock import DeadlockReport, find_deadlock, table
+from pysmpi.reports.result import Result
+from pysmpi.run.job import Job
+from pysmpi.run.options import FIELDS, Options, check
 from pysmpi.text import did_you_mean
 
 _signal: Any = importlib.import_module("_signal")

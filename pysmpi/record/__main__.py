@@ -52,7 +52,7 @@ def main() -> None:
 
 def _speed(choice: str) -> float:
     from pysmpi.platform.units import parse_speed
-    from pysmpi.runtime.virtual_time.host_speed import host_speed
+    from pysmpi.time.host_speed import host_speed
 
     return host_speed("auto") if choice == "auto" else parse_speed(choice)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-from pysmpi.output import writing_to
+from pysmpi.io.output import writing_to
 from pysmpi.record.clocks import RealClock
 from pysmpi.record.notes import Notes
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from mpi4py import MPI
 
-from pysmpi.frames import line_outside
+from pysmpi.python.frames import line_outside
 
 if sys.platform == "linux":
     from resource import RUSAGE_THREAD, getrusage

@@ -12,6 +12,7 @@ from pysmpi import text
 from pysmpi.collectives import cache
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
+from pysmpi.isolation.collection import rarely
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.process import Core, Process
 from pysmpi.kernel.requests import AbstractProcess, Context
@@ -23,7 +24,6 @@ from pysmpi.replay.player import OPERATIONS, Instance, Player
 from pysmpi.replay.recorded import RecordedInstance
 from pysmpi.replay.recorded_trace import RecordedTrace
 from pysmpi.replay.sources import Source, sources
-from pysmpi.runtime.collection import rarely
 from pysmpi.trace.events import Format
 from pysmpi.trace.recorded_lines import is_recording
 from pysmpi.trace.recorded_machine import machine_options, recorded_machine

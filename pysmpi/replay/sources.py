@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import LONGEST_LINE, open_lines, too_long
+from pysmpi.io.reading import LONGEST_LINE, open_lines, too_long
 
 # Lines of a rank that follow each other in a file: the number of the first, their bytes, and how
 # often they are repeated. Only newlines end lines: `str.splitlines` knows more.

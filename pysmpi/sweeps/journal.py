@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import parse_json, read_bytes
+from pysmpi.io.reading import parse_json, read_bytes
 
 FORMAT = 1
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
-from pysmpi.output import OutputFile
+from pysmpi.io.output import OutputFile
+from pysmpi.python.extras import lacking
 from pysmpi.sweeps.study import SweepPlot
 
 FEW = 8  # lines whose names fit into the picture

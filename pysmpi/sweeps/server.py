@@ -21,9 +21,9 @@ from typing import Any
 
 from pysmpi.api import run
 from pysmpi.cluster.workers import begin_serving
-from pysmpi.descendants import end_with_parent
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.runtime.reports.result import ProgramError, Result
+from pysmpi.own_process.descendants import end_with_parent
+from pysmpi.reports.result import ProgramError, Result
 
 ENDING = 0.2  # seconds for a process that has closed its files to end
 OUTPUT = 1 << 24  # bytes of a program's output that are searched for values

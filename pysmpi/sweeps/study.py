@@ -13,9 +13,9 @@ from itertools import product
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import is_mapping
-from pysmpi.reading import read_bytes
-from pysmpi.runtime.options import FIELDS, OUTPUTS, shown
+from pysmpi.io.reading import read_bytes
+from pysmpi.platform.mappings import is_mapping
+from pysmpi.run.options import FIELDS, OUTPUTS, shown
 from pysmpi.text import did_you_mean
 
 # The axes of a study, with the column of each in the table. Later axes vary faster.

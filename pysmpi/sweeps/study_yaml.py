@@ -11,13 +11,13 @@ from typing import Any
 
 from pysmpi.collectives.registry import find_selector, is_selector
 from pysmpi.errors import UsageError
-from pysmpi.mappings import EXPECTED, is_mapping
 from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.network.models import find as find_model
 from pysmpi.platform import loader
+from pysmpi.platform.mappings import EXPECTED, is_mapping
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.units import parse_time
-from pysmpi.runtime.options import FIELDS, check_value
+from pysmpi.run.options import FIELDS, check_value
 from pysmpi.sweeps.study import (
     AXES,
     OPTIONS,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
-from pysmpi.output import OutputFile
+from pysmpi.io.output import OutputFile
+from pysmpi.python.extras import lacking
 from pysmpi.sweeps.plots import draw, usual
 from pysmpi.sweeps.study import ENDING, FIGURES, SweepCase, SweepPlot, SweepStudy
 

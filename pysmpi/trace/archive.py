@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 from pysmpi.trace.events import (
     COLLECTIVE,
     RankPlace,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from pysmpi.collectives.call import arguments_of
-from pysmpi.frames import shorten
 from pysmpi.kernel.process import Lead, Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
@@ -19,6 +18,7 @@ from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.collective.execution import of_rank
 from pysmpi.mpi.groups.agreement import tag_of
+from pysmpi.python.frames import shorten
 from pysmpi.trace.call_arguments import ArgumentForm
 from pysmpi.trace.collective_calls import CollectiveCalls
 from pysmpi.trace.events import (
@@ -43,7 +43,7 @@ from pysmpi.trace.thread_notes import ThreadNotes
 if TYPE_CHECKING:
     from pysmpi.mpi.base.ranks import Rank
     from pysmpi.mpi.collective.contribution import Contribution
-    from pysmpi.runtime.simulation import Simulation
+    from pysmpi.ranks.simulation import Simulation
 
 # Times that differ by less than this (s) are equal, because dates are sums of floats.
 _NOTHING = 1e-13

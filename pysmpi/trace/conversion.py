@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.output import OutputFile
+from pysmpi.io.output import OutputFile
 from pysmpi.trace.events import Format
 from pysmpi.trace.formats import find_format, is_packed
 from pysmpi.trace.lines import WRONG, made_events, made_messages, made_route

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.reading import LONGEST_LINE, open_lines, parse_json, too_long
+from pysmpi.io.reading import LONGEST_LINE, open_lines, parse_json, too_long
 from pysmpi.trace.events import RankPlace, TracedCall, TracedCommunicator, TracedMatch
 from pysmpi.trace.model import NAME, READABLE
 from pysmpi.trace.tables import lines as lines_of_table

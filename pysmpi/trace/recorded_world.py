@@ -9,7 +9,7 @@ from pysmpi.trace.events import Format, RankPlace, TracedCall, TracedCommunicato
 
 if TYPE_CHECKING:
     from pysmpi.mpi.groups.communicator import Communicator
-    from pysmpi.runtime.simulation import Simulation
+    from pysmpi.ranks.simulation import Simulation
 
 
 class RecordedWorld:

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.io.output import OutputFile
 from pysmpi.machine import Machine
-from pysmpi.output import OutputFile
 from pysmpi.platform.model import Platform
 from pysmpi.trace.call_recorder import CallRecorder
 from pysmpi.trace.event_recorder import EventRecorder
@@ -20,8 +20,8 @@ from pysmpi.trace.model import MACHINE, NAME, VERSION, Recording
 from pysmpi.version import __version__
 
 if TYPE_CHECKING:
-    from pysmpi.runtime.job import Job
-    from pysmpi.runtime.simulation import Simulation
+    from pysmpi.ranks.simulation import Simulation
+    from pysmpi.run.job import Job
 
 
 class Recorder:

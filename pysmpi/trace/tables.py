@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
+from pysmpi.python.extras import lacking
 
 ROWS = 100_000  # in one group
 # Columns of the kinds of records, by the positions of their elements in the recorded form.

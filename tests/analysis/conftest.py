@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram, find_program
-from pysmpi.runtime.options import Options, check
+from pysmpi.isolation.loading.loader import FunctionProgram, find_program
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached, recorder_for

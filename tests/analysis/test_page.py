@@ -11,9 +11,9 @@ import pytest
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.page import assemble, column, page, page_data
 from pysmpi.analysis.why import analyse
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram
-from pysmpi.runtime.options import Options, check
+from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pysmpi.kernel.meter import KERNEL, LISTENERS, MPI, PARTS, PROGRAM, SOLVER
-from pysmpi.runtime.reports import explain_speed
-from pysmpi.runtime.reports.explain_speed import MeteredTimer, WallMeter
+from pysmpi.reports import explain_speed
+from pysmpi.reports.explain_speed import MeteredTimer, WallMeter
 
 PROGRAM_TEXT = """
 import numpy as np

@@ -116,7 +116,7 @@ main()
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
-    "name", ["pysmpi.cli.main", "click", "pysmpi.cli.run", "pysmpi.runtime.job", "numpy"]
+    "name", ["pysmpi.cli.main", "click", "pysmpi.cli.run", "pysmpi.run.job", "numpy"]
 )
 def test_while_the_command_line_is_imported(name: str) -> None:
     done = subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pysmpi.errors import UsageError
-from pysmpi.output import OutputFile
+from pysmpi.io.output import OutputFile
 
 
 def test_kept(tmp_path: Path):

@@ -67,7 +67,7 @@ ELSEWHERE = {
     "python benchmarks/": "takes minutes: tests/benchmarks",
     "python -m benchmarks": "takes minutes: tests/benchmarks",
     "python -m studies": "tests/studies",
-    "tests/runtime/owned.py": "writes the page itself",
+    "tests/isolation/owned.py": "writes the page itself",
     "main.py": "a program of the tables: tests/mpi4py_suite",
 }
 

@@ -114,7 +114,7 @@ def test_an_archive_of_otf2(tmp_path: Path, trace):
 
 
 def test_a_speed_that_cannot_be_kept_is_not_called_kept(status, monkeypatch, tmp_path: Path):
-    from pysmpi.runtime.virtual_time import host_speed
+    from pysmpi.time import host_speed
 
     monkeypatch.setattr(host_speed, "LONG_BLOCKS", 3)
     monkeypatch.setattr(host_speed, "cache_file", lambda: Path("/proc/none/speed.json"))

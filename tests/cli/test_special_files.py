@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi import reading
+from pysmpi.io import reading
 
 GIGABYTE = 1 << 30
 DIGITS = "7" * 5000

@@ -12,9 +12,9 @@ import pysmpi
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import Selection
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram
-from pysmpi.runtime.options import Options
+from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options
 
 RANKS = 6
 VECTOR = 12_000  # bytes

@@ -40,7 +40,7 @@ def test_a_wheel_has_what_a_run_needs_and_nothing_else(wheel: Path) -> None:
     assert all(name.partition("/")[0].endswith(".dist-info") for name in rest), rest
     libraries = {name.partition(".")[0] for name in names if name.endswith(".so")}
     assert {name.partition("/")[0] for name in libraries} == {"pysmpi", "pysmpi__mypyc"}
-    assert {"pysmpi/kernel/engine", "pysmpi/runtime/process/frame_stacks"} < libraries
+    assert {"pysmpi/kernel/engine", "pysmpi/isolation/frame_stacks"} < libraries
 
 
 def test_a_wheel_is_compiled_and_runs(compiled: Installation) -> None:
@@ -94,7 +94,7 @@ def test_without_a_compiler_it_runs_interpreted(interpreted: Installation) -> No
     found = doctor(interpreted)
     assert found["kernel"]["text"].startswith("interpreted")
     assert "Install a C compiler" in found["kernel"]["remedy"]
-    assert "pysmpi.runtime.process.frame_stacks" in found["parts in C"]["text"]
+    assert "pysmpi.isolation.frame_stacks" in found["parts in C"]["text"]
     assert "--fold is not available" in found["parts in C"]["remedy"]
     assert found["a run of four ranks"]["text"] == "right"
     demo = interpreted("pysmpi", "demo", "deadlock")

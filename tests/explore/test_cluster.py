@@ -18,7 +18,7 @@ from pysmpi.explore.executor import Executions
 from pysmpi.explore.exploration import SearchLimits
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.remote import on_workers
-from pysmpi.runtime.options import Options
+from pysmpi.run.options import Options
 
 distributed = pytest.importorskip("distributed", reason="the extra sweep is not installed")
 

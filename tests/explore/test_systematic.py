@@ -13,9 +13,9 @@ import pytest
 from pysmpi.explore.executor import Executions, Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram
-from pysmpi.runtime.options import Options
+from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options
 
 
 def job(main: Callable[..., Any], ranks: int, args: Sequence[Any] = ()) -> Callable[[], Job]:

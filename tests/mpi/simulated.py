@@ -12,7 +12,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.ranks.simulation import RankState, Simulation
 
 
 class Wire(Transport):

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
 
 SLOW, FAST = 2.0, 0.5  # latencies (s) of messages from rank 1 and from others
 

@@ -17,7 +17,7 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import PROCEDURES, procedure_of
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
 
 BLOCK = 0.01  # s
 

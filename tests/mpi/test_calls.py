@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from simulated import simulate
 
-from pysmpi.frames import CallSite
 from pysmpi.kernel.requests import STANDARD
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base import ranks
@@ -28,7 +27,8 @@ from pysmpi.mpi.calls import (
     mpi,
     procedure_of,
 )
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import CallSite
+from pysmpi.ranks.simulation import Simulation
 
 
 def public() -> Iterator[tuple[str, Any]]:

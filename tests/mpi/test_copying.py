@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.mpi.buffers import copying
 from pysmpi.mpi.buffers.copying import LIMITS, copy
 from pysmpi.mpi.datatypes import layouts
-from pysmpi.runtime.job import Job
-from pysmpi.runtime.loading.loader import FunctionProgram
-from pysmpi.runtime.options import Options
+from pysmpi.run.job import Job
+from pysmpi.run.options import Options
 
 LINE = 64  # bytes
 LARGE = 128 << 10  # bytes from which the alignment matters

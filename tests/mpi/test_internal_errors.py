@@ -224,7 +224,7 @@ def test_an_error_of_the_programs_objects_stays_one_in_a_future(tmp_path: Path) 
 def test_a_bug_outside_of_mpi_calls_is_one_too(tmp_path: Path, text: str, error: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        "import pysmpi.runtime.process.environment as room\n"
+        "import pysmpi.isolation.kinds.environment as room\n"
         f"code = compile('def getpgid(pid):\\n    {text}', room.__file__, 'exec')\n"
         "exec(code, vars(room))\n"
         "room.getpgid(0)\n"

@@ -323,7 +323,7 @@ def _difference(run: Run, mpich: Side, pysmpi: Side) -> str | None:
     else:
         rules = (run.only, run.ignore, run.replace)
         found = compare.difference(
-            compare.lines(mpich.output, *rules), compare.lines(pysmpi.output, *rules),
+            compare.lines(mpich.output, *rules), compare.lines(pysmpi.io.output, *rules),
             run.tolerance, run.absolute,
         )  # fmt: skip
         if found is not None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
-from pysmpi.mappings import EXPECTED_RANKINGS, MAPPINGS
 from pysmpi.platform import load
+from pysmpi.platform.mappings import EXPECTED_RANKINGS, MAPPINGS
 from pysmpi.platform.placement import place
 
 MACHINE = """\

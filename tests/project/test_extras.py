@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pysmpi.cli.main import status_of
-from pysmpi.extras import EXTRAS, installs
+from pysmpi.python.extras import EXTRAS, installs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -60,7 +60,7 @@ def test_one_module_reads_frames():
         for path in ROOT.glob("pysmpi/**/*.py")
         if re.search(rf"\b({names})\b", path.read_text())
     }
-    assert found == {"pysmpi/frames.py"}
+    assert found == {"pysmpi/python/frames.py"}
 
 
 def test_versions_of_python_and_numpy_have_upper_bounds():

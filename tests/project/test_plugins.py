@@ -167,7 +167,7 @@ CHECKER = '''
 from pysmpi.checkers import Checker, checker
 from pysmpi.checkers.describing import place
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.runtime.reports.findings import Finding
+from pysmpi.reports.findings import Finding
 
 
 @register

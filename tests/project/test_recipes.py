@@ -209,7 +209,7 @@ def test_the_page_on_stability_lists_what_is_public() -> None:
         for group in registry.findall(path.read_text())
     }
     assert rows["plug-ins"] == groups
-    schema = json.loads((ROOT / "pysmpi/runtime/reports/report.schema.json").read_text())
+    schema = json.loads((ROOT / "pysmpi/reports/report.schema.json").read_text())
     Draft202012Validator.check_schema(schema)
     assert f"`schema` is {schema['properties']['schema']['const']};" in STABILITY.read_text()
 

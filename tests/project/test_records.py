@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 
 @record(frozen=True)

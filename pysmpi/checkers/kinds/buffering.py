@@ -16,8 +16,8 @@ from pysmpi.kernel.requests import BUFFERED, KernelRequest, Receive, Send, Trans
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, Place
 
 
 @register

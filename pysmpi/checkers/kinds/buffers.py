@@ -9,7 +9,6 @@ from pysmpi.checkers.describing import call_text, place, places
 from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.frames import CallSite
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers import spellings
@@ -26,8 +25,9 @@ from pysmpi.mpi.point_to_point.operations import (
     SendOperation,
 )
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import CallSite
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, Place
 
 
 @register

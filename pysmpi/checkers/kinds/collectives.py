@@ -18,9 +18,9 @@ from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.operators.operators import Op
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.reports.waiting import describe_communicator
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, Place
+from pysmpi.reports.waiting import describe_communicator
 
 
 @register

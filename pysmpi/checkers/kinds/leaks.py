@@ -5,7 +5,6 @@ from __future__ import annotations
 from pysmpi.checkers.describing import call_text, place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.frames import name_of_caller
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.info import Info
@@ -16,8 +15,9 @@ from pysmpi.mpi.files.files import File
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.rma.windows import Win
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.python.frames import name_of_caller
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.findings import Finding, Place
 
 
 @register

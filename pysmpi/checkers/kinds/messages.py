@@ -14,9 +14,9 @@ from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.reports.waiting import unmatched_sends
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.findings import Finding, Place
+from pysmpi.reports.waiting import unmatched_sends
 
 
 @register

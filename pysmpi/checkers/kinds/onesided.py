@@ -10,7 +10,6 @@ from pysmpi.checkers.describing import op_name, place
 from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.frames import CallSite
 from pysmpi.mpi.base.constants import (
     ERR_RMA_SYNC,
     MODE_NOPRECEDE,
@@ -25,8 +24,9 @@ from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.collective.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import CallSite
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, Place
 
 
 @register

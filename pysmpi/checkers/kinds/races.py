@@ -9,7 +9,6 @@ from pysmpi.checkers.clocks import Stamp
 from pysmpi.checkers.describing import place
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.frames import shorten
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
@@ -19,8 +18,9 @@ from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.point_to_point.matched import Message
-from pysmpi.runtime.reports.findings import Finding, OtherMatch
-from pysmpi.runtime.simulation import Simulation
+from pysmpi.python.frames import shorten
+from pysmpi.ranks.simulation import Simulation
+from pysmpi.reports.findings import Finding, OtherMatch
 
 
 @register

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.frames import CallSite
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.runtime.reports.findings import Finding, Place
-from pysmpi.runtime.simulation import RankState, Simulation
+from pysmpi.python.frames import CallSite
+from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.reports.findings import Finding, Place
 
 
 @register

@@ -13,7 +13,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.calls import CallKind, MpiCall
-from pysmpi.runtime.reports.findings import Finding
+from pysmpi.reports.findings import Finding
 
 
 @register

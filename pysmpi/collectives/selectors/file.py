@@ -23,7 +23,7 @@ from pysmpi.collectives.call import OPERATIONS, Call
 from pysmpi.collectives.registry import Selector
 from pysmpi.collectives.selectors.tables import SelectorTable, number
 from pysmpi.errors import UsageError
-from pysmpi.reading import read_text
+from pysmpi.io.reading import read_text
 
 _CONDITION = r"(?:P\s*(==|<=|<)\s*(\S+)|else)\s+(\S.*)"
 _ENTRY = r"(?:(<=|<)([^:]+)|(else)):(.+)"

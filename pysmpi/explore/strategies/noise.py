@@ -13,8 +13,8 @@ from random import Random
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
 from pysmpi.kernel.choices import Alternative
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.runtime.virtual_time.timing import ConstantTimer, NoTiming
 from pysmpi.text import real
+from pysmpi.time.timing import ConstantTimer, NoTiming
 
 COMPUTE = 1e-5  # mean seconds before a call, at 100 percent
 

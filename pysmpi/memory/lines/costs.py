@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 
 @record(frozen=True)

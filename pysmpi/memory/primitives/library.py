@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 from pysmpi.errors import UsageError
+from pysmpi.io.reading import read_text
 from pysmpi.memory.primitives.operations import Program
-from pysmpi.reading import read_text
 from pysmpi.text import did_you_mean
 
 _ROOM = "pysmpi.memory.primitives.programs"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.errors import UsageError
-from pysmpi.extras import lacking
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain
+from pysmpi.python.extras import lacking
 
 # Chains of more states than this are solved by iteration.
 FACTORED = 20_000

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pysmpi.errors import UsageError
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_size, parse_time
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 
 @record(frozen=True)

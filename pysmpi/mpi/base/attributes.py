@@ -31,7 +31,7 @@ from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing
 from pysmpi.mpi.internal_errors import touches_program
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 __all__ = ["_keyval_registry"]
 

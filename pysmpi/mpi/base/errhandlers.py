@@ -15,13 +15,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Self
 
-from pysmpi.frames import is_own
 from pysmpi.mpi.base.constants import ERR_ERRHANDLER, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception, cint, error_handlers, fail
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import computing, mpi
+from pysmpi.python.frames import is_own
 
 # Exceptions that a callback must not raise: MPI has no way to pass them on.
 FAILURES = (builtins.Exception, SystemExit)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from pysmpi.frames import CallSite
 from pysmpi.mpi.base.procedures import CallKind, Role
 from pysmpi.mpi.base.ranks import MpiCall, Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.python.frames import CallSite
 
 _KEPT = 16  # of each rank
 _LONGEST = 120  # characters of a message

@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from pysmpi.frames import BOUNDARY, CallSite, calling_code, current_site, greenlet_site
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.kernel.process import Core, Process
@@ -27,6 +26,7 @@ from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import forget
 from pysmpi.mpi.base.telling import CallTeller
+from pysmpi.python.frames import BOUNDARY, CallSite, calling_code, current_site, greenlet_site
 
 _NEVER = 1 << 62  # beats
 
@@ -360,9 +360,9 @@ class Fiber(greenlet):
     process: Process
     gate: KernelRequest | None
     trace_number: int | None  # of the thread in its rank, once a trace has asked
-    pace: object  # the pace of its looks at the outside, see runtime/outside/reactor.py
+    pace: object  # the pace of its looks at the outside, see waiting/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
-    state: Any  # the rank's own state of the interpreter, see runtime/process/
+    state: Any  # the rank's own state of the interpreter, see isolation/kinds/
     waiting: Any = None  # a greenlet of the program's, run by this fiber, that waits in its place
 
     def block(self, timeout: float | None = None) -> bool:
@@ -573,7 +573,7 @@ class WaitOfGreenlets:
 
     @property
     def plain(self) -> object:
-        """The wait of the fiber while no event loop runs, see runtime/outside/event_loops.py."""
+        """The wait of the fiber while no event loop runs, see waiting/outside/event_loops.py."""
         return getattr(self.suspend, "plain", None)
 
     def __call__(self) -> object:

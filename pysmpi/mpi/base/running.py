@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from greenlet import getcurrent
 
-from pysmpi.frames import CallSite, current_site
 from pysmpi.mpi.base.procedures import Procedure
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.python.frames import CallSite, current_site
 
 _getcurrent: Final[Any] = getcurrent
 

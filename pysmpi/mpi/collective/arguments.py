@@ -30,7 +30,7 @@ from pysmpi.mpi.buffers.spellings import (
     vector_w,
 )
 from pysmpi.mpi.datatypes.datatypes import Datatype
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 
 class RankPosition(NamedTuple):

@@ -7,10 +7,10 @@ the call. Its report names the argument that caused it.
 from __future__ import annotations
 
 from pysmpi import text
-from pysmpi.frames import CallSite, shorten
 from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.python.frames import CallSite, shorten
 
 # The argument, the name and the line of the call, by number of the call and rank.
 Given = tuple[str, str, CallSite | None]

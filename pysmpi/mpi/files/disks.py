@@ -22,7 +22,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.files.views import Pieces
 from pysmpi.platform.config import Settings
 from pysmpi.platform.units import parse_bandwidth, parse_time
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 MACHINE, HOST = "machine", "host"
 

@@ -17,7 +17,6 @@ from mypy_extensions import mypyc_attr
 
 from pysmpi import text
 from pysmpi.collectives.cache import Columns
-from pysmpi.frames import CallSite
 from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
@@ -27,6 +26,7 @@ from pysmpi.mpi.base.ranks import Rank, Universe, World, current
 from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
+from pysmpi.python.frames import CallSite
 
 NOBODY: frozenset[int] = frozenset()
 

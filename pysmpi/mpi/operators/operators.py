@@ -23,7 +23,7 @@ from pysmpi.mpi.operators.arithmetic import (
     reduce,
 )
 from pysmpi.mpi.operators.object_operations import OBJECT_OPERATIONS
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec

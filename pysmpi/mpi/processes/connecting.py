@@ -27,7 +27,7 @@ from pysmpi.mpi.groups.groups import Members
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.processes.ports import Caller, directory
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from socket import socket

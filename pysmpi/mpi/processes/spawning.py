@@ -31,7 +31,7 @@ from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicat
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.processes.connecting import ORIGIN, broadcast_result, check_root
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 COMMAND_BYTES = 256  # data of a launcher besides the words of the command
 _LAUNCH = 0  # tag of the broadcast of the command, the only one in its communicator

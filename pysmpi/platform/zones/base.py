@@ -11,7 +11,7 @@ from pysmpi.platform.definition import Coordinates
 from pysmpi.platform.numbers import read_counts
 from pysmpi.platform.points import Link, LocalRoute, NetPoint, ZonePoint
 from pysmpi.plugins import Registry
-from pysmpi.records import record
+from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef

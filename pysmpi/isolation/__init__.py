@@ -1,0 +1,1 @@
+"""State that a process owns, kept for each rank in one interpreter."""

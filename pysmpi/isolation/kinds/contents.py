@@ -1,0 +1,281 @@
+"""State of a process in containers of shared packages: options, registries, open figures.
+
+A package that is loaded once for all ranks has one `matplotlib.rcParams`, one table of colour maps,
+one list of figures. If a rank has changed their contents, they are exchanged at switches of ranks.
+A registration by a package that each rank loads therefore does not conflict with that of another
+rank.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import numpy
+
+from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.versions import Versions
+
+# Before numpy 2.0, and for print options before 2.2, numpy keeps its settings for the process.
+_NUMPY = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
+
+# Module -> paths of dictionaries, lists and sets in it; a star matches all members. A plus marks a
+# stack: each item holds a copy of the item below it, and additions.
+CONTAINERS: dict[str, tuple[str, ...]] = {
+    f"{_NUMPY}.arrayprint": ("_format_options",),
+    "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
+    "matplotlib._pylab_helpers": ("Gcf.figs",),
+    "matplotlib.units": ("registry",),
+    "matplotlib.projections": ("projection_registry._all_projection_types",),
+    "matplotlib.scale": ("_scale_mapping",),
+    "matplotlib.style.core": ("library",),
+    "pandas._config.config": ("_global_config.*", "_registered_options"),
+    "xarray.core.options": ("OPTIONS",),
+    "dask.config": ("config.*",),
+    "fsspec.registry": ("_registry",),
+    "astropy.units.core": ("_unit_registries+",),
+    "sklearn._config": ("_global_config",),
+    "IPython.core.display": ("_display_mimetypes",),
+}
+
+
+class Contents:
+    """The contents of one container, for each rank that has changed them."""
+
+    def __init__(self, exchange: Exchange, name: str, thing: object) -> None:
+        self.name = name
+        self.thing = thing
+        self.add = _push if name.endswith("+") else _add
+        self.base = self.shown = _copy(thing)
+        self.version: Versions | None = None
+        if exchange.known and isinstance(thing, dict):
+            self.version = exchange.versions()
+            self.version.note(self.version.add(thing))
+        self.exchange = exchange
+
+    def changed(self) -> bool:
+        """Whether the contents differ from those that were put there."""
+        if self.version is not None:
+            return self.version.differs(0)
+        return not _same(self.thing, self.shown)
+
+    def note(self, state: State) -> None:
+        """Record the changes of the current state."""
+        if self.changed():
+            self.shown = _copy(self.thing)
+            if self.version is not None:
+                self.version.note(0)
+            if state is self.exchange.outside:
+                self.base = self.shown
+            else:
+                state.keep(self.name, self.shown)
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the contents when the rank of `state` continues."""
+        self.note(last)
+        wanted = state.facets.get(self.name, self.base)
+        if wanted is not self.shown:
+            _fill(self.thing, wanted)
+            self.shown = wanted
+            if self.version is not None:
+                self.version.note(0)
+
+    def forget(self, state: State) -> None:
+        """Forget the contents of a rank that has ended."""
+
+    # Additions of a shared module during its import, which happens once, are for all ranks.
+
+    def begin_shared(self) -> None:
+        self.note(self.exchange.shown)
+
+    def end_shared(self) -> None:
+        if not self.changed():
+            return
+        before = self.shown
+        self.note(self.exchange.shown)
+        others = [state.facets for state in self.exchange.live]
+        for facets in others:
+            mine = facets.get(self.name)
+            if mine is not None and mine is not self.shown:
+                self.add(mine, self.shown, before)
+        if self.base is before:
+            self.base = _copy(self.base)
+        self.add(self.base, self.shown, before)
+
+
+# Methods that a class of containers has in place of these may warn, or change the filters of
+# warnings, as those of matplotlib's `rcParams` do.
+def _copy(thing: Any) -> object:
+    if isinstance(thing, OrderedDict):
+        return dict(thing)
+    if isinstance(thing, dict):
+        return dict(thing if type(thing).__iter__ is dict.__iter__ else dict.items(thing))
+    return list(thing) if isinstance(thing, list) else set(thing)
+
+
+def _same(thing: Any, contents: Any) -> bool:
+    """Whether a container has these contents."""
+    kind = next(kind for kind in (dict, list, set) if isinstance(thing, kind))
+    return kind.__eq__(thing, contents) is True
+
+
+def _fill(thing: Any, wanted: Any) -> None:
+    """Put contents into a container, past checks that its class may make."""
+    if isinstance(thing, OrderedDict):
+        thing.clear()
+        thing.update(wanted)
+    elif isinstance(thing, dict):
+        dict.clear(thing)
+        dict.update(thing, wanted)
+    elif isinstance(thing, list):
+        thing[:] = wanted
+    else:
+        thing.clear()
+        thing.update(wanted)
+
+
+def _add(mine: Any, now: Any, before: Any) -> None:
+    """Add the new entries of some contents to others."""
+    if isinstance(mine, dict):
+        mine.update({key: value for key, value in now.items() if key not in before})
+    elif isinstance(mine, list):
+        mine += [item for item in now if item not in before]
+    else:
+        mine |= now - before
+
+
+def _push(mine: Any, now: Any, before: Any) -> None:
+    """Put the additions of each new item of a stack on top of another stack."""
+    for number in range(len(before), len(now)):
+        item = copy.copy(mine[-1])
+        below, above = vars(now[number - 1]), vars(now[number])
+        vars(item).update(
+            {key: _joined(value, above[key], below[key]) for key, value in vars(item).items()}
+        )
+        mine.append(item)
+
+
+def _joined(mine: Any, now: Any, before: Any) -> Any:
+    """A copy of a dictionary or set, with the entries of `now` that `before` does not have."""
+    if isinstance(mine, set):
+        return mine | (now - before)
+    if not isinstance(mine, dict):
+        return now
+    joined = {key: _joined(value, value, value) for key, value in mine.items()}
+    for key, value in now.items():
+        if isinstance(value, dict | set):
+            none = type(value)()
+            joined[key] = _joined(joined.get(key, none), value, before.get(key, none))
+        elif key not in before:
+            joined[key] = value
+    return joined
+
+
+class ThreadSettings:
+    """Settings that a package keeps for each thread, or in C: read and set at every switch."""
+
+    def __init__(
+        self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], object]
+    ) -> None:
+        self.name = name
+        self.get, self.put = get, put
+        self.exchange = exchange
+        self.base = get()
+
+    def forget(self, state: State) -> None:
+        """Forget the setting of a rank that has ended."""
+
+    def show(self, last: State, state: State) -> None:
+        """Exchange the setting when the rank of `state` continues."""
+        value = self.get()
+        if last is self.exchange.outside:
+            self.base = value
+        else:
+            last.keep(self.name, value)
+        wanted = state.facets.get(self.name, self.base)
+        if wanted is not value:
+            self.put(wanted)
+
+
+def _find(module: ModuleType, path: str) -> Iterator[tuple[str, object]]:
+    """The containers that a path names."""
+    thing: object = module
+    nested = path.endswith(".*")
+    for part in path.removesuffix(".*").removesuffix("+").split("."):
+        thing = getattr(thing, part, None)
+    if isinstance(thing, dict | list | set):
+        yield f"{module.__name__}.{path}", thing
+        if nested and isinstance(thing, dict):
+            yield from _inside(f"{module.__name__}.{path}", thing)
+
+
+def _inside(name: str, thing: Mapping[Any, object]) -> Iterator[tuple[str, object]]:
+    for key, value in thing.items():
+        if isinstance(value, dict):
+            yield f"{name}.{key}", value
+            yield from _inside(f"{name}.{key}", value)
+
+
+def watch(exchange: Exchange, imports: Any, module: ModuleType) -> None:
+    """Exchange the containers of a shared module that has been loaded."""
+    if module.__name__ not in exchange.shared:
+        return
+    for path in CONTAINERS.get(module.__name__, ()):
+        again = partial(_watch_path, exchange, imports, module, path)
+        again()
+        if path.endswith(".*"):
+            # Modules of the package that are imported later register their options in it.
+            imports.end_shared.append(again)
+
+
+def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str) -> None:
+    for name, thing in _find(module, path):
+        if name not in exchange.facets:
+            contents = Contents(exchange, name, thing)
+            exchange.facets[name] = contents
+            imports.begin_shared.append(contents.begin_shared)
+            imports.end_shared.append(contents.end_shared)
+
+
+def watch_numpy_errors(exchange: Exchange, module: Any) -> None:
+    """Give each rank its own treatment of floating-point errors (`numpy.seterr`)."""
+    if hasattr(module, "geterrobj"):
+        name, get, put = "numpy errors", module.geterrobj, module.seterrobj
+        # A copy: numpy changes the list that it gives.
+        exchange.facets[name] = ThreadSettings(exchange, name, lambda: list(get()), put)
+
+
+def watch_torch(exchange: Exchange, module: Any) -> None:
+    """Give each rank its own modes, default type and random numbers of torch."""
+    settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+        "grad mode": (module.is_grad_enabled, module._C._set_grad_enabled),
+        "default type": (module.get_default_dtype, module.set_default_dtype),
+        "random": (module.get_rng_state, module.set_rng_state),
+    }
+    for name, (get, put) in settings.items():
+        exchange.facets[f"torch {name}"] = ThreadSettings(exchange, f"torch {name}", get, put)
+
+
+def install(
+    exchange: Exchange,
+    imports: object,
+    also: Callable[[str, Callable[[ModuleType], object]], object],
+) -> None:
+    """Watch the containers of modules that are loaded, and of others when they are.
+
+    `also(name, call)` has `call` called with a module once it is loaded.
+    """
+    for name in CONTAINERS:
+        if name in exchange.shared:
+            watch(exchange, imports, exchange.table[name])
+        else:
+            also(name, partial(watch, exchange, imports))
+    watch_numpy_errors(exchange, exchange.table.get(f"{_NUMPY}.umath"))
+    if "torch" in exchange.shared:
+        watch_torch(exchange, exchange.table["torch"])
+    else:
+        also("torch", partial(watch_torch, exchange))

@@ -1,0 +1,493 @@
+"""Debuggers, profilers, coverage and crash reports in ranks.
+
+The interpreter has one tracing and one profiling function for its one thread. Those of a rank
+belong to the fiber that sets them, like those of a thread in a normal process: after the first one
+is set, they are exchanged at switches. New fibers begin with the functions of `threading.settrace`
+and `threading.setprofile`, as threads do, so a tool that was started before the run sees all ranks.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import ctypes
+import faulthandler
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import greenlet
+from greenlet import getcurrent
+
+from pysmpi.isolation.exchange import Exchange
+from pysmpi.isolation.kinds import monitoring
+from pysmpi.mpi.base import ranks
+from pysmpi.mpi.base.state import StateSlot
+from pysmpi.patching.lookalike import like
+from pysmpi.patching.patches import Patches
+from pysmpi.python.frames import suspended_stack
+from pysmpi.python.records import record
+
+
+@record
+class _Faults:
+    """Whether a rank has switched the handler of crashes on."""
+
+    on: bool = False
+
+
+Function = Callable[[], Any]
+_Patch = Callable[[Patches, ModuleType], Any]
+
+_ENABLED = StateSlot(ranks.Rank, _Faults)
+
+NAMED = 1000  # ranks below this number have a function of their own, the others share two
+
+
+# Crashes
+
+
+class Named:
+    """`body` below frames with the name of a rank, which `faulthandler` shows in a crash.
+
+    Rank 12345 is below `rank 12000` and `+ 345`: a function for each rank would take memory.
+    `outermost` is applied to the functions that ranks call first.
+    """
+
+    def __init__(
+        self, body: Function, outermost: Callable[[Function], Function] = lambda function: function
+    ) -> None:
+        self._outermost = outermost
+        self._bodies = (body,)
+        self._rests: dict[int, Function] = {}
+        self._thousands: dict[int, Function] = {}
+
+    def of(self, pid: int) -> Function:
+        """The function of a rank."""
+        if pid < NAMED:
+            return self._outermost(_named(_last_frame.__code__, f"rank {pid}", self._bodies))
+        rest = pid % NAMED
+        if rest not in self._rests:
+            self._rests[rest] = _named(_last_frame.__code__, f"+ {rest}", self._bodies)
+        first = pid - rest
+        found = self._thousands.get(first)
+        if found is None:
+            function = _named(_first_frame.__code__, f"rank {first}", (self._rests,))
+            found = self._thousands[first] = self._outermost(function)
+        return found
+
+
+def _named(code: CodeType, name: str, defaults: tuple[object, ...]) -> Function:
+    return FunctionType(
+        code.replace(co_name=name, co_qualname=name), _GLOBALS, argdefs=defaults
+    )
+
+
+def _first_frame(rests: dict[int, Function]) -> object:
+    running: Any = getcurrent()
+    return rests[running.rank.pid % NAMED]()
+
+
+def _last_frame(body: Function) -> object:
+    return body()
+
+
+_GLOBALS: dict[str, Any] = {"NAMED": NAMED, "getcurrent": getcurrent}
+
+
+def patch_faulthandler(patches: Patches, module: ModuleType) -> None:
+    """Keep a switch of the handler for each rank; a crash concerns all ranks."""
+    real_enable, real_disable, real_enabled = module.enable, module.disable, module.is_enabled
+
+    def enable(file: object = None, all_threads: bool = True) -> None:
+        real_enable(sys.stderr if file is None else file, all_threads)
+        rank = ranks.current()
+        if rank.program is not None:
+            _ENABLED.of(rank).on = True
+
+    def disable() -> bool:
+        rank = ranks.current()
+        if rank.program is None:
+            return bool(real_disable())
+        faults = _ENABLED.of(rank)
+        before, faults.on = faults.on, False
+        return before
+
+    def is_enabled() -> bool:
+        rank = ranks.current()
+        return bool(real_enabled() if rank.program is None else _ENABLED.of(rank).on)
+
+    patches.set(module, "enable", like(real_enable, enable))
+    patches.set(module, "disable", like(real_disable, disable))
+    patches.set(module, "is_enabled", like(real_enabled, is_enabled))
+
+
+# Debuggers
+
+
+def patch_pdb(patches: Patches, module: ModuleType) -> None:
+    """Give the debugger of any rank the terminal, with the rank in its prompt."""
+    kind = module.Pdb
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        rank = ranks.current()
+        if rank.program is not None:
+            if self.prompt == "(Pdb) ":
+                self.prompt = f"(Pdb, rank {rank.index}) "
+            # A step over an MPI call is one step, as where MPI is compiled.
+            self.skip = {*(self.skip or ()), "pysmpi.*"}
+
+    patches.set(kind, "__init__", like(real_init, __init__))
+    cmd: Any = module.cmd
+    real_loop = cmd.Cmd.cmdloop
+    prompting: dict[greenlet.greenlet, list[Any]] = {}  # the open prompts of each thread
+
+    def cmdloop(self: Any, intro: Any = None) -> None:
+        thread = getcurrent()
+        loops = prompting.setdefault(thread, [])
+        loops.append(self)
+        try:
+            real_loop(self, intro)
+        finally:
+            loops.pop()
+            if not loops:
+                prompting.pop(thread, None)
+
+    patches.set(cmd.Cmd, "cmdloop", like(real_loop, cmdloop))
+
+    def input(prompt: object = "", /) -> str:
+        loops = prompting.get(getcurrent())
+        if ranks.current().program is None or not loops or not isinstance(loops[-1], kind):
+            return builtins.input(prompt)
+        own = sys.stdin
+        sys.stdin = sys.__stdin__
+        try:
+            return _terminal(str(prompt))
+        finally:
+            sys.stdin = own
+
+    patches.set(cmd, "input", input)
+
+
+def _terminal(prompt: str) -> str:
+    """Read from the standard input of the process; it is shared, so there is no read-ahead."""
+    stream: Any = sys.__stdin__
+    if stream is None:
+        raise EOFError
+    sys.stdout.write(prompt)
+    sys.stdout.flush()
+    line: str = stream.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
+
+
+# Tracing and profiling functions
+
+_Hook = tuple[Any, Any]  # the C function and its argument
+_set_trace = ctypes.pythonapi.PyEval_SetTrace
+_set_profile = ctypes.pythonapi.PyEval_SetProfile
+_STATE_BYTES = 1024  # of the interpreter's state of a thread that are searched
+
+
+class _Fields:
+    """The place of the hooks in the state of a thread: two functions, then their two arguments."""
+
+    def __init__(self) -> None:
+        self.profile = self.trace = -1
+        self.words: Any = None
+        get = ctypes.pythonapi.PyThreadState_Get
+        get.restype = ctypes.c_void_p
+        size = ctypes.sizeof(ctypes.c_void_p)
+        words = (ctypes.c_void_p * (_STATE_BYTES // size)).from_address(get())
+        before = sys.getprofile(), sys.gettrace()
+        mark = _Mark()
+        if before != (None, None):
+            # The hooks are in use: find them by their values.
+            wanted, which = (before[0], 0) if before[0] is not None else (before[1], 1)
+        else:
+            sys.setprofile(mark)
+            wanted, which = mark, 0
+        try:
+            for i, word in enumerate(words):
+                if word == id(wanted) and i >= 2:
+                    self.profile = i - 2 - which
+                    self.trace = self.profile + 1
+                    self.words = words
+                    break
+        finally:
+            if wanted is mark:
+                sys.setprofile(None)
+
+
+class _Mark:
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        return None
+
+
+class Hooks:
+    """The hooks of all fibers; `follow` begins to exchange them."""
+
+    def __init__(self, patches: Patches) -> None:
+        self.patches = patches
+        self.following = False
+        self.fields: _Fields | None = None
+        self.before: Any = None
+        self.kept: dict[int, tuple[_Hook, _Hook]] = {}  # of suspended greenlets that have some
+
+    def follow(self) -> None:
+        """Give each fiber its own hooks from here on."""
+        if self.following:
+            return
+        self.following = True
+        self.fields = _Fields()
+        if self.fields.words is None:
+            return
+        self.before = greenlet.settrace(self._switched)
+        self.patches.call_back(lambda: greenlet.settrace(self.before))
+
+    def read(self) -> tuple[_Hook, _Hook]:
+        """The profiling and the tracing hook that are set; they hold their arguments."""
+        fields = self.fields
+        assert fields is not None
+        words = fields.words
+        return (
+            (words[fields.profile], sys.getprofile()),
+            (words[fields.trace], sys.gettrace()),
+        )
+
+    def _switched(self, event: str, pair: tuple[Any, Any]) -> None:
+        origin, target = pair
+        found = self.read()
+        if found[0][1] is not None or found[1][1] is not None:
+            self.kept[id(origin)] = found
+        else:
+            self.kept.pop(id(origin), None)
+        if origin.dead:
+            self.kept.pop(id(origin), None)
+        wanted = self.kept.get(id(target), _NONE)
+        if wanted != found:
+            put(wanted)
+        if self.before is not None:
+            self.before(event, pair)
+
+
+_NONE: tuple[_Hook, _Hook] = ((None, None), (None, None))
+
+
+def put(hooks: tuple[_Hook, _Hook]) -> None:
+    """Set both hooks."""
+    for function, (pointer, argument) in zip((_set_profile, _set_trace), hooks, strict=True):
+        if pointer is None:
+            function(None, None)
+        else:
+            function(ctypes.c_void_p(pointer), ctypes.py_object(argument))
+
+
+def begin_fiber() -> None:
+    """Set the functions in a new fiber that `threading` would set in a new thread."""
+    debugger = _pydevd()
+    if debugger is not None:
+        with outside_of_ranks():
+            debugger.enable_tracing()
+        return
+    state: Any = threading
+    if state._trace_hook is not None:
+        sys.settrace(state._trace_hook)
+    if state._profile_hook is not None:
+        sys.setprofile(state._profile_hook)
+
+
+def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
+    """Let tools work in ranks until the patches are undone.
+
+    `exchange` gives each rank its own functions for the threads that it starts. Returns the
+    functions to call with loaded modules.
+    """
+    for name in ("_trace_hook", "_profile_hook"):
+        exchange.watch(vars(threading), name)
+    hooks = Hooks(patches)
+    monitored = monitoring.install(patches)
+    _under_pydevd(patches)
+    state: Any = threading
+    if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
+        hooks.follow()
+    else:
+        for module in (sys, threading):
+            # Compiled tools set their own hook directly, and those of threads with these functions.
+            for name in ("settrace", "setprofile"):
+                _follow_calls(patches, module, name, hooks)
+
+    def patch_profile(patches: Patches, module: ModuleType) -> None:
+        kind = module.Profile
+        real = kind.enable
+
+        def enable(self: object, *args: object, **kwargs: object) -> None:
+            hooks.follow()
+            real(self, *args, **kwargs)
+
+        patches.set(kind, "enable", like(real, enable))
+
+    def patch_profiler(patches: Patches, module: ModuleType) -> None:
+        # `python -m cProfile` derives a class from this one, which cannot be changed.
+        class Profiler(module.Profiler):  # type: ignore[name-defined, misc]
+            __doc__ = module.Profiler.__doc__
+            __module__ = module.Profiler.__module__
+
+            def enable(self, *args: object, **kwargs: object) -> None:
+                hooks.follow()
+                super().enable(*args, **kwargs)
+
+        patches.set(module, "Profiler", Profiler)
+
+    def follow(patches: Patches, module: ModuleType) -> None:
+        hooks.follow()
+
+    loaded: dict[str, _Patch] = {
+        "pyinstrument.low_level.stat_profile": follow,
+        "faulthandler": patch_faulthandler,
+        "pdb": patch_pdb,
+    }
+    if not monitored:
+        loaded |= {"_lsprof": patch_profiler, "cProfile": patch_profile}
+    return loaded
+
+
+def _follow_calls(patches: Patches, module: object, name: str, hooks: Hooks) -> None:
+    real = getattr(module, name)
+
+    def set_hook(function: object, /) -> None:
+        if function is not None:
+            hooks.follow()
+        real(function)
+
+    patches.set(module, name, like(real, set_hook))
+
+
+def report_crashes() -> None:
+    """Make a crash of the process show the lines of its program."""
+    with contextlib.suppress(Exception):
+        if not faulthandler.is_enabled():
+            faulthandler.enable()
+
+
+# debugpy
+
+
+def _pydevd() -> Any:
+    """The debugger of debugpy, if the process runs under one."""
+    constants: Any = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    return None if constants is None else constants.GlobalDebuggerHolder.global_dbg
+
+
+@contextlib.contextmanager
+def outside_of_ranks() -> Iterator[None]:
+    """Inside it, the running code belongs to no rank."""
+    fiber: Any = getcurrent()
+    rank = getattr(fiber, "rank", None)
+    if rank is None:
+        yield
+        return
+    fiber.rank = ranks.outside
+    try:
+        yield
+    finally:
+        fiber.rank = rank
+
+
+def _under_pydevd(patches: Patches) -> None:
+    """Let pydevd, the debugger of debugpy, PyCharm and VS Code, stop in ranks.
+
+    A stopped thread waits for commands of the debugger's own threads. This wait belongs to no
+    rank. Meanwhile the other ranks are shown as threads; expressions of the user are evaluated in
+    the rank whose frame is selected.
+    """
+    debugger = _pydevd()
+    variables: Any = sys.modules.get("_pydevd_bundle.pydevd_vars")
+    tracing: Any = sys.modules.get("pydevd_tracing")
+    custom: Any = sys.modules.get("_pydevd_bundle.pydevd_custom_frames")
+    if debugger is None or variables is None or tracing is None or custom is None:
+        return
+    # It would start its thread for evaluations at a stop; with `sys.monitoring` none begins there.
+    with debugger.timeout_tracker.call_on_timeout(60.0, lambda: None):
+        pass
+    kind = type(debugger)
+    real = kind.do_wait_suspend
+    space = real.__globals__
+    standing: dict[int, tuple[Any, Any]] = {}  # by greenlet: the rank, the thread
+    owners: dict[int, Any] = {}  # of the frames of the other ranks
+    selected: list[Any] = []  # the rank of the frame in which an expression is evaluated
+
+    def do_wait_suspend(self: object, thread: Any, *args: object, **kwargs: object) -> Any:
+        fiber: Any = getcurrent()
+        rank = getattr(fiber, "rank", None)
+        if rank is None or rank.program is None:
+            return real(self, thread, *args, **kwargs)
+        standing[id(fiber)] = rank, thread
+        fiber.rank = ranks.outside
+        named = threading.main_thread()
+        name, named.name = named.name, f"rank {rank.pid}"
+        shown = []
+        try:
+            for other in rank.universe.ranks:
+                if other is rank or other.fiber is None:
+                    continue
+                stack = suspended_stack(other.fiber)
+                if stack:
+                    name_of = f"rank {other.pid}"
+                    shown.append(custom.add_custom_frame(stack[0], name_of, thread.ident))
+                owners.update((id(frame), other) for frame in stack)
+            return real(self, thread, *args, **kwargs)
+        finally:
+            for one in shown:
+                custom.remove_custom_frame(one)
+            owners.clear()
+            named.name = name
+            fiber.rank = rank
+            del standing[id(fiber)]
+
+    def evaluate_expression(dbg: object, frame: object, *args: object, **kwargs: object) -> Any:
+        selected.append(owners.get(id(frame)))
+        try:
+            return real_expression(dbg, frame, *args, **kwargs)
+        finally:
+            selected.pop()
+
+    def evaluating(function: Callable[..., object]) -> Callable[..., object]:
+        def evaluate(*args: object) -> object:
+            fiber: Any = getcurrent()
+            rank, _ = standing.get(id(fiber), (None, None))
+            if rank is None:
+                return function(*args)
+            fiber.rank = rank if not selected or selected[-1] is None else selected[-1]
+            try:
+                return function(*args)
+            finally:
+                fiber.rank = ranks.outside
+
+        return evaluate
+
+    current_thread = space["threadingCurrentThread"]
+
+    def standing_thread() -> object:
+        found = standing.get(id(getcurrent()))
+        return current_thread() if found is None else found[1]
+
+    real_to_threads = tracing.set_trace_to_threads
+
+    def set_trace_to_threads(*args: object, **kwargs: object) -> Any:
+        with outside_of_ranks():
+            return real_to_threads(*args, **kwargs)
+
+    patches.set(tracing, "set_trace_to_threads", like(real_to_threads, set_trace_to_threads))
+    patches.set(kind, "do_wait_suspend", like(real, do_wait_suspend))
+    real_expression = variables.evaluate_expression
+    patches.set(variables, "evaluate_expression", like(real_expression, evaluate_expression))
+    patches.entry(space, "threadingCurrentThread", standing_thread)
+    patches.entry(vars(variables), "eval", evaluating(eval))
+    if hasattr(variables, "Exec"):
+        patches.entry(vars(variables), "Exec", evaluating(variables.Exec))

@@ -1,0 +1,200 @@
+"""Lasting changes of the process by programs, undone at the end of a run.
+
+Ranks share the modules of the standard library: assignments of a program in them, in their classes
+or in their registries apply to all ranks, and would apply to the next run. The same holds for
+settings in the operating system or C code that are not separate for each rank. Packages of other
+distributions stay as a program leaves them, because they stay loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from pysmpi.isolation.kinds.descriptors import STANDARD, duplicate, same_file
+from pysmpi.own_process.descriptors import is_open
+
+_MISSING = object()
+
+# Modules whose names are exchanged or belong to the interpreter's own bookkeeping.
+_NOT_OURS = frozenset({"sys", "__main__", "weakref", "_thread", "_weakrefset"})
+# Modules with only their public names restored: others count threads that still run.
+_PUBLIC_ONLY = frozenset({"threading"})
+# Registries under private names; those under public names are found.
+_REGISTRIES = {
+    "_csv": ("_dialects",),
+    "copyreg": ("_extension_registry", "_inverted_registry", "_extension_cache"),
+    "logging": ("_levelToName", "_nameToLevel"),
+    "shutil": ("_ARCHIVE_FORMATS", "_UNPACK_FORMATS"),
+    "webbrowser": ("_browsers",),
+}
+# Attributes that Python itself adds to used classes and modules.
+_CACHES = frozenset({"__warningregistry__", "__annotations__", "__abstractmethods__"})
+
+
+class Restoring:
+    """The standard library and the settings of a process as they are when this is made.
+
+    `note` looks for modules that were loaded since; `restore` puts everything back.
+    """
+
+    def __init__(self) -> None:
+        self._spaces: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._classes: list[tuple[type, dict[str, Any]]] = []
+        self._registries: list[tuple[Any, Any]] = []
+        self._known: set[str] = set()
+        self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks", "orig_argv")]
+        streams: list[Any] = [sys.__stdin__, sys.__stdout__, sys.__stderr__]
+        self._streams = [(stream, _settings(stream)) for stream in dict.fromkeys(streams)]
+        self._undo = list(_of_process())
+        self.note()
+
+    def note(self) -> None:
+        """Remember the modules of the standard library that are not known yet."""
+        for name in sys.modules.keys() - self._known:
+            self._known.add(name)
+            module = sys.modules.get(name)
+            standard = name.partition(".")[0] in sys.stdlib_module_names
+            if standard and name not in _NOT_OURS and type(module) is ModuleType:
+                self._note_module(name, module)
+
+    def _note_module(self, name: str, module: ModuleType) -> None:
+        space = vars(module)
+        names = dict(space)
+        if name in _PUBLIC_ONLY:
+            names = {entry: value for entry, value in names.items() if entry[0] != "_"}
+        self._spaces.append((name, space, names))
+        private = _REGISTRIES.get(name, ())
+        for entry, value in names.items():
+            kind = type(value)
+            if kind is dict or kind is list or kind is set:
+                if not entry.startswith("_") or entry in private:
+                    self._registries.append((value, kind(value)))
+            elif kind is type or isinstance(value, type):
+                own = vars(value)
+                if own.get("__module__") == name and _is_plain(value):
+                    self._classes.append((value, dict(own)))
+
+    def restore(self) -> None:
+        """Restore all changes."""
+        for name, space, names in self._spaces:
+            _restore_names(name, space, names)
+        for kind, names in self._classes:
+            _restore_class(kind, names)
+        for thing, held in self._registries:
+            if thing != held:
+                if isinstance(thing, list):
+                    thing[:] = held
+                else:
+                    thing.clear()
+                    thing.update(held)
+        for name, kept in self._lists:
+            now = vars(sys)[name]
+            if now is not kept:
+                kept[:] = now
+                setattr(sys, name, kept)
+        for stream, settings in self._streams:
+            if settings is not None and _settings(stream) not in (None, settings):
+                with contextlib.suppress(ValueError, OSError):
+                    stream.reconfigure(**settings)
+        for undo in self._undo:
+            undo()
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether attributes of a class can be set directly, unlike those of enums."""
+    setter: object = type(kind).__setattr__
+    return bool(setter == type.__setattr__)
+
+
+def _restore_names(module: str, space: dict[str, Any], names: dict[str, Any]) -> None:
+    for name, value in names.items():
+        if space.get(name, _MISSING) is not value:
+            space[name] = value
+    private = module in _PUBLIC_ONLY
+    if len(space) > len(names):
+        for name in space.keys() - names.keys():
+            added = space[name]
+            part = isinstance(added, ModuleType) and f"{module}.{name}" in sys.modules
+            if not part and name not in _CACHES and not (private and name[0] == "_"):
+                del space[name]
+
+
+def _restore_class(kind: type, names: Mapping[str, object]) -> None:
+    now = vars(kind)
+    for name, value in names.items():
+        if now.get(name, _MISSING) is not value:
+            with contextlib.suppress(AttributeError, TypeError):
+                setattr(kind, name, value)
+    if len(now) > len(names):
+        for name in now.keys() - names.keys():
+            if not (name.startswith("__") and name.endswith("__")):
+                with contextlib.suppress(AttributeError, TypeError):
+                    delattr(kind, name)
+
+
+def _settings(stream: object) -> dict[str, Any] | None:
+    """The settings of a stream that `reconfigure` can change; None if it has no such function."""
+    if stream is None or not hasattr(stream, "reconfigure"):
+        return None
+    try:
+        return {
+            name: getattr(stream, name)
+            for name in ("encoding", "errors", "line_buffering", "write_through")
+        }
+    except (AttributeError, ValueError):
+        return None
+
+
+def _of_process() -> Iterable[Callable[[], object]]:
+    """Functions that restore settings of the process to their current values."""
+    traced, watched = tracemalloc.is_tracing(), faulthandler.is_enabled()
+
+    def tools() -> None:
+        if tracemalloc.is_tracing() and not traced:
+            tracemalloc.stop()
+        if faulthandler.is_enabled() and not watched:
+            faulthandler.disable()
+
+    yield tools
+    yield _descriptors()
+    if hasattr(os, "setpriority"):
+        priority = os.getpriority(os.PRIO_PROCESS, 0)
+
+        def restore_priority() -> None:
+            if os.getpriority(os.PRIO_PROCESS, 0) != priority:
+                with contextlib.suppress(PermissionError):  # only root may raise the priority again
+                    os.setpriority(os.PRIO_PROCESS, 0, priority)
+
+        yield restore_priority
+    if hasattr(signal, "setitimer"):
+        kinds = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+        unused = [kind for kind in kinds if signal.getitimer(kind) == (0.0, 0.0)]
+
+        def stop_timers() -> None:
+            for kind in unused:
+                if signal.getitimer(kind) != (0.0, 0.0):
+                    signal.setitimer(kind, 0.0)
+
+        yield stop_timers
+
+
+def _descriptors() -> Callable[[], object]:
+    """Restore descriptors 0 to 2 where C code has closed them unseen, as `open(0)` does."""
+    kept = {fd: duplicate(fd) for fd in STANDARD if is_open(fd)}
+    inheritable = {fd: os.get_inheritable(fd) for fd in kept}
+
+    def restore() -> None:
+        for fd, number in kept.items():
+            if not (is_open(fd) and same_file(fd, number)):
+                os.dup2(number, fd, inheritable[fd])
+            os.close(number)
+
+    return restore

@@ -1,0 +1,634 @@
+"""Threads of ranks: fibers for module `threading` and the modules that use it.
+
+Inside a rank, starting a thread starts a fiber of the rank, and locks wait in virtual time. The
+same holds for conditions, events, queues, timers, barriers and
+`concurrent.futures.ThreadPoolExecutor`, which Python builds from them. The modules are not
+replaced: the functions that they import from `_thread` are exchanged, and check the caller. Outside
+of ranks threads are real.
+
+Switches between threads happen when they wait, sleep, communicate or look at a clock. A loop that
+waits for a plain variable to change therefore never ends; one that also looks at a clock, or that
+tests an event, a future or a queue, ends.
+"""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+import mmap
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterator, MutableMapping
+from functools import cache
+from importlib import _bootstrap
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+from greenlet import GreenletExit
+
+from pysmpi.isolation.kinds import forks
+from pysmpi.isolation.kinds.rank_environment import RankEnvironment, here
+from pysmpi.isolation.simulator import simulates
+from pysmpi.isolation.threads import thread_locals
+from pysmpi.isolation.threads.locks import (
+    RankLock,
+    RankRLock,
+    ThreadLock,
+    begin_turns,
+    give_way,
+    reduce_as,
+    running,
+)
+from pysmpi.mpi.base import ranks
+from pysmpi.patching.lookalike import like
+from pysmpi.patching.patches import Patches
+from pysmpi.time.seconds import check_seconds
+
+StartThread = Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
+
+_SPACE = 1 << 30  # bytes of addresses for the numbers of threads
+
+
+@cache
+def _zeros() -> Any:
+    """Zeros at the addresses that are numbers of threads; None where there are none.
+
+    Pages that are only read take no memory.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
+
+
+def _numbers() -> Iterator[int]:
+    """Numbers for threads, the same in each run: addresses, like the numbers of real threads.
+
+    Libraries pass them to C functions such as `pthread_setname_np`, which read the memory there.
+    They find zeros, and report that the thread does not exist.
+    """
+    zeros = _zeros()
+    if zeros is not None:
+        first = int(zeros.ctypes.data)
+        yield from range(first, first + _SPACE - (1 << 16), 16)
+    # Beyond the addresses that Python uses for real threads.
+    yield from itertools.count(1 << 62)
+
+
+_idents = _numbers()
+
+
+def _identify(fiber: Any) -> int:
+    """The number of a fiber as a thread."""
+    number: int | None = getattr(fiber, "thread_number", None)
+    if number is None:
+        number = fiber.thread_number = next(_idents)
+    return number
+
+
+class _MainThread(threading.Thread):
+    """The main thread of a rank's program."""
+
+    def __init__(self) -> None:
+        super().__init__(name="MainThread", daemon=False)
+        self._started.set()  # type: ignore[attr-defined]
+        self.joins: threading.Thread | None = None  # at the end of the program
+        self.ended_by: BaseException | None = None
+        self.counts: dict[str, int] = {}  # of the names that its process has given
+
+    def is_alive(self) -> bool:
+        return True
+
+    def join(self, timeout: float | None = None) -> None:
+        if threading.current_thread() is self:
+            raise RuntimeError("cannot join current thread")
+        raise RuntimeError("cannot join the main thread of a rank")
+
+
+_MainThread.__module__ = "threading"
+
+
+def _name_main(thread: _MainThread, ident: int) -> None:
+    """Give a main thread its number."""
+    space = vars(thread)
+    space["_ident"] = ident
+    handle = space.get("_handle")
+    if isinstance(handle, _Handle):
+        handle.ident = ident  # a fork compares it
+
+
+class _Handle:
+    """The handle of a thread from Python 3.13 on (`_thread._ThreadHandle`)."""
+
+    def __init__(self) -> None:
+        self.ident: int | None = None
+        self._running = RankLock()
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+        self._running.acquire()
+
+    def ended(self) -> bool:
+        return self._begun and not self._running.locked()
+
+    def is_done(self) -> bool:
+        if self.ended():
+            return True
+        give_way()  # a program may be polling `is_alive`
+        return False
+
+    def join(self, timeout: float | None = None) -> None:
+        if not self._begun:
+            raise RuntimeError("thread not started")
+        if self._running.acquire(True, -1 if timeout is None or timeout < 0 else timeout):
+            self._running.release()
+
+    def forget(self) -> None:
+        """Be done, and wake nobody: no fiber is resumed any more."""
+        self._running._at_fork_reinit()
+
+    def _set_done(self) -> None:
+        if self._running.locked():
+            self._running.release()
+
+
+class Threads:
+    """The threads of all ranks.
+
+    `start_fiber(rank, body, ended)` starts a fiber of a rank; it calls `ended()` last, when the
+    time of its compute has passed.
+    """
+
+    def __init__(self, start_fiber: StartThread) -> None:
+        self.start_fiber = start_fiber
+        self.members: weakref.WeakKeyDictionary[threading.Thread, Any]
+        self.members = weakref.WeakKeyDictionary()  # thread -> environment of its rank
+        self.executors: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self.sentinels: weakref.WeakSet[RankLock] = weakref.WeakSet()
+
+    # Functions of `_thread`
+
+    def start_new_thread(self, real: Callable[..., int]) -> Callable[..., int]:
+        def start_new_thread(function: Callable[..., Any], args: Any, kwargs: Any = None, /) -> int:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, args, kwargs or {})
+            return self._start(rank, lambda: function(*args, **(kwargs or {})), None)
+
+        return like(real, start_new_thread)
+
+    def start_joinable_thread(self, real: Callable[..., Any]) -> Callable[..., object]:
+        def start_joinable_thread(
+            function: Callable[[], Any], handle: Any = None, daemon: bool = True
+        ) -> object:
+            rank = ranks.current()
+            if rank.program is None:
+                return real(function, handle=handle, daemon=daemon)
+            if handle is None:
+                handle = _Handle()
+            handle.begin()
+            handle.ident = self._start(rank, function, handle)
+            return handle
+
+        return like(real, start_joinable_thread)
+
+    def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: _Handle | None) -> int:
+        environment = rank.program
+        environment.threaded = True
+
+        def live() -> None:
+            try:
+                body()
+            except SystemExit:
+                pass
+            except (GreenletExit, KeyboardInterrupt):
+                raise
+            except BaseException:
+                print(f"Exception ignored in thread started by: {body!r}", file=sys.stderr)
+                traceback.print_exc()
+            finally:
+                if not simulates():
+                    forks.leave()
+
+        def ended() -> None:
+            """Threads that join this one continue."""
+            if handle is not None:
+                handle._set_done()
+            sentinel = getattr(running(), "sentinel", None)
+            if sentinel is not None and sentinel.locked():
+                sentinel.release()
+
+        fiber = self.start_fiber(rank, live, ended)
+        fiber.is_thread = True
+        return _identify(fiber)
+
+    def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], object]:
+        def set_sentinel() -> object:
+            if here() is None:
+                return real()
+            # `threading` holds this lock while the thread lives, until 3.12.
+            lock = ThreadLock()
+            fiber: Any = running()
+            fiber.sentinel = lock
+            self.sentinels.add(lock)
+            return lock
+
+        return like(real, set_sentinel)
+
+    @staticmethod
+    def get_ident(real: Callable[[], int]) -> Callable[[], int]:
+        def get_ident() -> int:
+            if here() is None:
+                return real()
+            return _identify(running())
+
+        return like(real, get_ident)
+
+    # Functions of `threading`
+
+    def main_of(self, environment: RankEnvironment) -> _MainThread:
+        """The main thread of a rank."""
+        thread = environment.main_thread
+        if not isinstance(thread, _MainThread):
+            thread = environment.main_thread = _MainThread()
+            fiber = getattr(ranks.current(), "fiber", None)
+            if fiber is not None:
+                _name_main(thread, _identify(fiber))
+        return thread
+
+    def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
+        """Called by `current_thread` for a thread that `threading` has not started."""
+
+        def unknown_thread() -> object:
+            environment = here()
+            if environment is None or getattr(running(), "is_thread", False):
+                return real()
+            thread = self.main_of(environment)
+            ident = threading.get_ident()
+            _name_main(thread, ident)
+            threading._active[ident] = thread  # type: ignore[attr-defined]
+            return thread
+
+        return unknown_thread
+
+    def bootstrap(self, real: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def _bootstrap(thread: Any) -> None:
+            environment = here()
+            if environment is not None:
+                self.members[thread] = environment
+                thread._invoke_excepthook = _passing_exits(thread._invoke_excepthook)
+            real(thread)
+
+        return _bootstrap
+
+    def count(self, real: Callable[[], int], what: str, first: int) -> Callable[[], int]:
+        """A counter of names, such as that of `Thread-1`, which each process has."""
+
+        def count() -> int:
+            environment = here()
+            if environment is None:
+                return real()
+            counts = self.main_of(environment).counts
+            counts[what] = number = counts.get(what, first - 1) + 1
+            return number
+
+        return count
+
+    def main_thread(self, real: Callable[[], object]) -> Callable[[], object]:
+        def main_thread() -> object:
+            environment = here()
+            return real() if environment is None else self.main_of(environment)
+
+        return like(real, main_thread)
+
+    def enumerate(self, real: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+        def enumerate() -> list[Any]:
+            environment = here()
+            if environment is None:
+                return [thread for thread in real() if thread not in self.members]
+            mine = [thread for thread in real() if self.members.get(thread) is environment]
+            return [self.main_of(environment), *mine]
+
+        return like(real, enumerate)
+
+    # The end of a rank
+
+    def awaited(self, environment: RankEnvironment) -> list[threading.Thread]:
+        """The threads that the end of a rank waits for: those that live and are no daemons.
+
+        Python also waits for the threads of pools, which are daemons if a daemon has made them.
+        """
+        pooled = _pooled()
+        return [
+            thread
+            for thread, owner in list(self.members.items())
+            if owner is environment and (not thread.daemon or thread in pooled) and _lives(thread)
+        ]
+
+    def finish(self, environment: RankEnvironment, error: BaseException | None = None) -> None:
+        """Wait for the threads of the rank that is running, except for daemons.
+
+        As Python does at the end of a process; executors are shut down first. `error` has ended
+        the program.
+        """
+        for executor, owner in list(self.executors.items()):
+            if owner is environment:
+                # Threads of pools are joined below, where a report can name them.
+                executor.shutdown(wait=not hasattr(executor, "_work_queue"))
+        for thread in self.awaited(environment):
+            main = self.main_of(environment)
+            main.joins, main.ended_by = thread, error
+            try:
+                thread.join()
+            finally:
+                main.joins = main.ended_by = None
+        if environment.main_thread is not None:
+            threading._active.pop(environment.main_thread.ident, None)  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Forget the threads that are left at the end of a run: nothing waits for their end."""
+        active: dict[int, Any] = threading._active  # type: ignore[attr-defined]
+        for ident, thread in list(active.items()):
+            if thread in self.members or isinstance(thread, _MainThread):
+                del active[ident]
+        locks = getattr(threading, "_shutdown_locks", None)
+        if locks is not None:
+            locks.difference_update(self.sentinels)
+        for lock in self.sentinels:
+            lock._at_fork_reinit()  # frees it, and wakes nobody
+        for thread in self.members:
+            handle = getattr(thread, "_handle", None)
+            if isinstance(handle, _Handle):
+                handle.forget()
+            for waited in _waited_at_exit():
+                waited.pop(thread, None)
+
+
+# Module and name of the tables whose threads Python joins at its end.
+_WAITED = {
+    "concurrent.futures.thread": "_threads_queues",
+    "concurrent.futures.process": "_threads_wakeups",
+}
+
+
+def _waited_at_exit() -> list[MutableMapping[threading.Thread, object]]:
+    """The tables of threads that Python joins at its end, daemons or not."""
+    modules = [(sys.modules.get(module), name) for module, name in _WAITED.items()]
+    return [table for module, name in modules if (table := getattr(module, name, None)) is not None]
+
+
+def _pooled() -> set[threading.Thread]:
+    """The threads of pools."""
+    return {thread for table in _waited_at_exit() for thread in list(table)}
+
+
+def _lives(thread: Any) -> bool:
+    """Whether a thread has not ended yet, without giving way to it; its last compute may pass."""
+    lock, handle = getattr(thread, "_tstate_lock", None), getattr(thread, "_handle", None)
+    if isinstance(handle, _Handle):
+        return not handle.ended()
+    return lock is not None and bool(lock.locked())
+
+
+def _passing_exits(hook: Callable[[Any], Any]) -> Callable[[Any], object]:
+    """Shows the exception that ends a thread, except at the end of its rank."""
+
+    def invoke_excepthook(thread: Any) -> None:
+        if isinstance(sys.exc_info()[1], (GreenletExit, KeyboardInterrupt)):
+            raise
+        hook(thread)
+
+    return invoke_excepthook
+
+
+def _chooser(real: Callable[..., object], own: Callable[[], object]) -> Callable[..., object]:
+    """Makes the rank's own kind of object inside a rank."""
+
+    def make(*args: object, **kwargs: object) -> object:
+        return real(*args, **kwargs) if args or kwargs or here() is None else own()
+
+    return like(real, make)
+
+
+def install(patches: Patches, start_fiber: StartThread) -> Threads:
+    """Let ranks have threads until the patches are undone."""
+    global _idents
+    _idents = _numbers()
+    threads = Threads(start_fiber)
+    patches.call_back(threads.close)
+    begin_turns()
+    # The import system distinguishes real threads: ranks may be switched during an import.
+    patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
+    low: dict[str, Callable[..., Any]] = {
+        "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
+        "RLock": _chooser(_thread.RLock, RankRLock),
+        "start_new_thread": threads.start_new_thread(_thread.start_new_thread),
+        "get_ident": threads.get_ident(_thread.get_ident),
+    }
+    if hasattr(_thread, "_set_sentinel"):
+        low["_set_sentinel"] = threads.set_sentinel(_thread._set_sentinel)
+    if hasattr(_thread, "start_joinable_thread"):
+        real = _thread.start_joinable_thread
+        low["start_joinable_thread"] = threads.start_joinable_thread(real)
+        low["_ThreadHandle"] = _chooser(vars(_thread)["_ThreadHandle"], _Handle)
+    low["allocate"] = low["allocate_lock"]
+    low["start_new"] = low["start_new_thread"]
+    for name, function in low.items():
+        if hasattr(_thread, name):
+            patches.set(_thread, name, function)
+    high: dict[str, Any] = {
+        "Lock": low["allocate_lock"],
+        "_allocate_lock": low["allocate_lock"],
+        "_CRLock": low["RLock"],
+        "_start_new_thread": low["start_new_thread"],
+        "_set_sentinel": low.get("_set_sentinel"),
+        "_start_joinable_thread": low.get("start_joinable_thread"),
+        "_ThreadHandle": low.get("_ThreadHandle"),
+        "get_ident": low["get_ident"],
+        "local": thread_locals.local,
+        "_DummyThread": threads.unknown_thread(threading._DummyThread),
+        "_MainThread": _MainThread,
+        "main_thread": threads.main_thread(threading.main_thread),
+        "enumerate": threads.enumerate(threading.enumerate),
+    }
+    for name, value in high.items():
+        if value is not None and hasattr(threading, name):
+            patches.set(threading, name, value)
+    if hasattr(threading, "_counter"):
+        patches.set(threading, "_counter", threads.count(threading._counter, "Thread", 1))
+    count = like(threading.active_count, lambda: len(threading.enumerate()))
+    patches.set(threading, "active_count", count)
+    kind: Any = threading.Thread
+    patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
+    patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
+    _replace_locks(patches)
+    return threads
+
+
+class _ProcessCounter:
+    """Counts the names of processes for each rank, in the place of `itertools.count`."""
+
+    def __init__(self, real: Iterator[int]) -> None:
+        self.real = real
+        self.last: dict[int, int] = {}  # by rank
+
+    def __next__(self) -> int:
+        environment = here()
+        if environment is None:
+            return next(self.real)
+        number = self.last[environment.number] = self.last.get(environment.number, 0) + 1
+        return number
+
+
+def patch_process_names(patches: Patches, module: ModuleType) -> None:
+    """Let the names of processes (`multiprocessing`) count from 1 in each rank."""
+    patches.set(module, "_process_counter", _ProcessCounter(vars(module)["_process_counter"]))
+
+
+def _replace_locks(patches: Patches) -> None:
+    """Replace the locks that modules and their classes have already made by locks of ranks.
+
+    Threads of ranks are one thread of the operating system: if one waited for a real lock that
+    another holds, neither could continue to release it.
+    """
+    kind = type(_thread.allocate_lock())
+    new: dict[int, tuple[Any, RankLock]] = {}
+
+    def replacement(lock: Any) -> RankLock:
+        return new.setdefault(id(lock), (lock, RankLock()))[1]
+
+    for name, module in list(sys.modules.items()):
+        if type(module) is not ModuleType or name.partition(".")[0] == "pysmpi":
+            continue
+        space = vars(module)
+        for key, value in list(space.items()):
+            if type(value) is kind:
+                if not value.locked():
+                    patches.entry(space, key, replacement(value))
+            elif (
+                type(value) is type
+                and value.__module__ == name
+                and kind in map(type, vars(value).values())
+            ):
+                for attribute, inner in list(vars(value).items()):
+                    if type(inner) is kind and not inner.locked():
+                        patches.set(value, attribute, replacement(inner))
+
+
+def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
+    """A test that lets a little time pass if it returns `idle`."""
+
+    def test(self: Any) -> Any:
+        answer = real(self)
+        if answer is idle:
+            give_way()
+        return answer
+
+    return like(real, test)
+
+
+def patch_queue(patches: Patches, module: ModuleType) -> None:
+    """Let the queues of module `queue` wait in virtual time."""
+    patches.set(module, "SimpleQueue", _simple_queue(module))
+    kind = module.Queue
+    patches.set(kind, "empty", _polling(kind.empty, True))
+    real_get = kind.get
+
+    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
+        if not block and not self._qsize():
+            give_way()
+        return real_get(self, block, timeout)
+
+    patches.set(kind, "get", like(real_get, get))
+
+
+def _simple_queue(module: Any) -> type:
+    """The class `queue.SimpleQueue`; in ranks its objects wait in virtual time."""
+    real: Any = module.SimpleQueue
+
+    class SimpleQueue(module._PySimpleQueue):  # type: ignore[misc]
+        """Simple, unbounded, reentrant FIFO queue."""
+
+        def __new__(cls) -> Any:
+            return real() if here() is None else super().__new__(cls)
+
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            if block and timeout is not None:
+                timeout = check_seconds(timeout)
+            return super().get(block, timeout)
+
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            return reduce_as(real(), protocol)
+
+        def __reduce__(self) -> Any:
+            return reduce_as(real(), 0)
+
+    SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
+    return SimpleQueue
+
+
+def patch_futures(patches: Patches, module: ModuleType) -> None:
+    """Let time pass for a program that polls a future (`concurrent.futures`).
+
+    The workers of pools do not complain about their end with their rank.
+    """
+    patches.set(module, "LOGGER", _Complaints(module.LOGGER))
+    kind = module.Future
+    patches.set(kind, "done", _polling(kind.done, False))
+    real_wait = module.wait
+
+    def wait(fs: Any, timeout: Any = None, return_when: Any = module.ALL_COMPLETED) -> Any:
+        if here() is not None:
+            give_way()  # a program may wait again for a finished thread
+        return real_wait(fs, timeout, return_when)
+
+    new = like(real_wait, wait)
+    patches.set(module, "wait", new)
+    holder = sys.modules.get("concurrent.futures")
+    if holder is not None and hasattr(holder, "wait"):
+        patches.set(holder, "wait", new)
+
+
+class _Complaints:
+    """A logger that does not report the end of a rank."""
+
+    def __init__(self, logger: Any) -> None:
+        self._logger = logger
+
+    def critical(self, *args: object, **kwargs: object) -> None:
+        if not isinstance(sys.exc_info()[1], GreenletExit):
+            self._logger.critical(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._logger, name)
+
+
+def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Record the rank of each process pool, and end the pools with its threads."""
+    _note_owners(patches, module.ProcessPoolExecutor, threads)
+
+
+def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
+    real_init = kind.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        real_init(self, *args, **kwargs)
+        environment = here()
+        if environment is not None:
+            threads.executors[self] = environment
+
+    patches.set(kind, "__init__", like(real_init, __init__))
+
+
+def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
+    """Record the rank of each executor of `concurrent.futures.thread`."""
+    kind = module.ThreadPoolExecutor
+    _note_owners(patches, kind, threads)
+    if hasattr(kind, "_counter"):
+        patches.set(kind, "_counter", staticmethod(threads.count(kind._counter, "Pool", 0)))
+    # Held while a thread starts, which is where ranks may be switched.
+    patches.set(module, "_global_shutdown_lock", RankLock())

@@ -1,0 +1,1 @@
+"""pysmpi's own process: its descriptors, signals, children and end."""

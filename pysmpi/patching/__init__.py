@@ -1,0 +1,1 @@
+"""Replacements of functions that a program cannot tell from what they replace."""

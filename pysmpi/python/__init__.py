@@ -1,0 +1,1 @@
+"""The Python that runs pysmpi: frames, installed packages, records."""

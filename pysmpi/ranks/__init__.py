@@ -1,0 +1,1 @@
+"""Ranks: their start, their program and their end."""

@@ -1,0 +1,1 @@
+"""A run: options, the job and its interpreter."""

@@ -1,0 +1,362 @@
+"""The one interpreter that all ranks share, made to look like one for each of them."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from greenlet import GreenletExit
+
+from pysmpi.errors import UsageError
+from pysmpi.isolation import facets, finalizers, simulator, teardown
+from pysmpi.isolation.exchange import MISSING, Exchange
+from pysmpi.isolation.kinds import (
+    attributes,
+    c_state,
+    contents,
+    environment,
+    exits,
+    forks,
+    logging_state,
+    own_streams,
+    randomness,
+    registries,
+    replacement,
+    sent_signals,
+    system,
+    tools,
+    warning_filters,
+)
+from pysmpi.isolation.kinds.rank_environment import RankEnvironment
+from pysmpi.isolation.loading import linked_mpi, mpi4py_package
+from pysmpi.isolation.loading.imports import ImportSystem
+from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
+from pysmpi.isolation.loading.rules import Rules
+from pysmpi.isolation.loading.shared_state import SharedState
+from pysmpi.isolation.program_errors import EARLY, strip
+from pysmpi.isolation.restoring import Restoring
+from pysmpi.isolation.threads import fibers as threads
+from pysmpi.isolation.versions import Versions
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.patching.patches import Patches
+from pysmpi.python.frames import forget_sites
+from pysmpi.shadow.setup import Shadowing
+from pysmpi.time import clock, cpu_time
+from pysmpi.time.stopwatch import Stopwatch
+from pysmpi.waiting import outside
+from pysmpi.waiting.outside import sockets
+from pysmpi.waiting.outside.children import Children
+
+# Modules that are changed once they are there.
+_WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
+    "datetime": clock.patch_datetime,
+    "random": randomness.patch_random,
+    "numpy.random": randomness.patch_numpy,
+    "platform": environment.patch_platform,
+    "queue": threads.patch_queue,
+    "concurrent.futures._base": threads.patch_futures,
+}
+
+_PROCESS_POOLS = (
+    "concurrent.futures.process",
+    "joblib.externals.loky.process_executor",
+    "loky.process_executor",
+)
+
+_running: list[Interpreter] = []
+
+
+class Interpreter:
+    """The changes of a run in the interpreter; a context manager that undoes them.
+
+    Inside it, a rank with `RankEnvironment` in `rank.program` finds its own `sys`, `time`, modules
+    and so on; code outside any rank sees no change.
+
+    `mpi` is the module that ranks import as `mpi4py.MPI`; `arrive` is called at each such import.
+    `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
+    `start_fiber(rank, body, ended)` starts a thread of a rank; without it threads are real ones.
+    `shadowing` holds the sampled parts of the program.
+    """
+
+    def __init__(
+        self,
+        program: RankProgram,
+        *,
+        mpi: ModuleType | None = None,
+        arrive: Callable[[], object] | None = None,
+        private: Iterable[str] = (),
+        shared: Iterable[str] = (),
+        poll_cost: float = clock.POLL_COST,
+        stopwatch: Stopwatch | None = None,
+        start_fiber: threads.StartThread | None = None,
+        shadowing: Shadowing | None = None,
+    ) -> None:
+        self.program = program
+        self.mpi = mpi
+        self.arrive = arrive
+        self.rules = Rules([*program.private, *private], shared)
+        self.poll_cost = poll_cost
+        self.stopwatch = stopwatch
+        self.start_fiber = start_fiber
+        self.shadowing = shadowing
+        self.threads: threads.Threads | None = None
+        self.patches = Patches()
+        # The hook of a notebook, for example, gets the error of the run, not those of ranks.
+        self.callers_hook: object = sys.excepthook
+        simulator.begin()
+        self.exchange: Exchange | None = None
+        self.own_streams: own_streams.OwnStreams | None = None
+        self.shared_state: SharedState | None = None
+        self.imports: ImportSystem | None = None
+        self.children = Children()
+
+    def __enter__(self) -> Interpreter:
+        if _running:
+            raise UsageError("a simulation is running already, and one at a time can run")
+        _running.append(self)
+        try:
+            self._install()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _install(self) -> None:
+        patches = self.patches
+        restoring = Restoring()
+        patches.call_back(restoring.restore)  # last, when all replacements are undone
+        if self.shadowing is not None:
+            self.program.rewriter = self.shadowing.rewriter
+        self.program.prepare()
+        if self.mpi is not None:
+            mpi4py_package.take_over(patches)
+        table = sys.modules
+        outer: dict[str, Any] = {}
+        if not isinstance(self.program, FunctionProgram):
+            # A function lives in modules of its caller, a script should not see them.
+            loaded = list(table.items())
+            outer = {
+                name: module for name, module in loaded if self.rules.already_loaded(name, module)
+            }
+            self.rules.kinds.clear()  # programs may find packages with these names in other places
+        self.exchange = exchange = Exchange(table, outer, Versions)
+        self.own_streams = own_streams.install(patches, exchange)
+        imports = self.imports = ImportSystem(self.rules, exchange, self.stopwatch)
+        imports.begin_own.append(self.own_streams.give)
+        if self.mpi is not None:
+            mpi4py_package.provide(patches, imports, self.mpi, self.arrive or (lambda: None))
+        clock.install(patches, self.poll_cost)
+        cpu_time.install(patches, self.poll_cost)
+        exits.install(patches, imports)
+        finalizers.install(patches)
+        environment.install(patches)
+        facets.install(patches, exchange)
+        sent_signals.install(patches, exchange)
+        replacement.install(patches)
+        warning_filters.install(patches, exchange, imports)
+        known = registries.Registries(exchange, imports)
+        registries.install(patches, known)
+        when_loaded: dict[str, Callable[..., object]] = {
+            **_WHEN_LOADED,
+            **outside.install(patches, exchange, self.stopwatch, self.children),
+            **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
+            **tools.install(patches, exchange),
+            "logging": _each(
+                partial(logging_state.patch_logging, exchange=exchange, imports=imports),
+                partial(registries.patch_levels, registries=known),
+            ),
+            "socket": partial(_patch_socket, exchange=exchange),
+            "resource": partial(
+                _patch_resource, exchange=exchange, poll_cost=self.poll_cost
+            ),
+            "_posixsubprocess": partial(environment.patch_children, exchange=exchange),
+            "csv": partial(registries.patch_csv, registries=known),
+            "sqlite3.dbapi2": partial(registries.patch_sqlite, registries=known),
+            "email.charset": partial(registries.patch_charsets, registries=known),
+            "mimetypes": partial(registries.patch_types, registries=known),
+            "shutil": partial(registries.patch_archives, registries=known),
+            "gettext": partial(registries.patch_domains, registries=known),
+            "webbrowser": partial(registries.patch_browsers, registries=known),
+            "xml.etree.ElementTree": partial(registries.patch_namespaces, registries=known),
+            "scipy.special": partial(registries.patch_special, registries=known),
+            "psutil": partial(environment.patch_psutil, exchange=exchange),
+        }
+        state_of_c = c_state.CState(exchange)
+        patch_ctypes = partial(c_state.patch_ctypes, state=state_of_c)
+        when_loaded["ctypes"] = _each(when_loaded.get("ctypes"), patch_ctypes)
+        if self.start_fiber is not None:
+            self.threads = threads.install(patches, self.start_fiber)
+            patch_executor = partial(threads.patch_executor, threads=self.threads)
+            when_loaded["concurrent.futures.thread"] = patch_executor
+            patch_processes = partial(threads.patch_process_executor, threads=self.threads)
+            for name in _PROCESS_POOLS:
+                when_loaded[name] = patch_processes
+        for name, patch in when_loaded.items():
+            if name in table:
+                patch(patches, table[name])
+            else:
+                imports.loaded[name] = partial(patch, patches)
+        imports.install(patches)
+        self.shared_state = SharedState(imports)
+        imports.end_shared.append(self.shared_state.note)
+        imports.end_shared.append(restoring.note)
+        generators = randomness.SharedGenerators()
+        imports.begin_shared.append(generators.begin)
+        imports.end_shared.append(generators.end)
+        if self.shadowing is not None:
+            self.shadowing.install(patches, imports, exchange)
+        contents.install(exchange, imports, partial(_also, imports))
+        for name in system.LATER:
+            if name in table:
+                system.watch_later(exchange, table[name])
+            else:
+                _also(imports, name, partial(system.watch_later, exchange))
+        system.install(patches, exchange)
+        attributes.install(patches, exchange, imports)
+        patches.call_back(exchange.close)
+
+    def __exit__(self, *exception: object) -> None:
+        try:
+            self.children.end(well=False)
+            self.patches.undo()
+        finally:
+            forget_sites()
+            _running.remove(self)
+
+    def begin(self, program: RankProgram | None = None) -> Callable[[], object]:
+        """Prepare the running rank; the function that runs its program.
+
+        `program` is a program that another one has started and prepared.
+        """
+        running = program or self.program
+        if self.own_streams is not None:
+            running.starting = self.own_streams.give
+        running.exchange = self.exchange
+        return running.main()
+
+    def end(
+        self,
+        rank_environment: RankEnvironment,
+        error: BaseException | None,
+        program: RankProgram | None = None,
+    ) -> None:
+        """The end of the simulated process, after the program or the exception that ended it.
+
+        An exception that the rank's own `sys.excepthook` has shown becomes `SystemExit(1)`.
+        No function of the program is called after `os._exit`, or while the rank is stopped from
+        outside.
+        """
+        try:
+            if not simulator.simulates():
+                forks.leave()
+            if isinstance(error, exits.HardExit | GreenletExit | KeyboardInterrupt):
+                return
+            if error is not None and not isinstance(error, SystemExit):
+                self._fail(rank_environment, error)
+                return
+            if error is not None:
+                traceback.clear_frames(error.__traceback__)
+            self._end(rank_environment, program or self.program, error)
+        finally:
+            for look in self.imports.at_end if self.imports is not None else ():
+                look(rank_environment.state)
+            if self.own_streams is not None:
+                self.own_streams.flush(rank_environment)
+
+    def _end(
+        self,
+        rank_environment: RankEnvironment,
+        program: RankProgram,
+        error: SystemExit | None,
+    ) -> None:
+        self._show_early(rank_environment, error)
+        self.finish(rank_environment, error)
+        self._let_go(rank_environment, program)
+
+    def _show_early(self, rank_environment: RankEnvironment, error: BaseException | None) -> None:
+        """Show an error now if the rank then waits for its threads, as Python does."""
+        threads = self.threads
+        if error is not None and threads is not None and threads.awaited(rank_environment):
+            EARLY.of(current().universe).show(rank_environment.number, error)
+
+    def _fail(self, rank_environment: RankEnvironment, error: BaseException) -> None:
+        """An exception has ended the program; `SystemExit` if the program has shown it."""
+        hook: Any = sys.excepthook
+        if hook in (None, sys.__excepthook__) or hook is self.callers_hook:
+            self._show_early(rank_environment, error)
+            self.finish(rank_environment, error)
+            return
+        hook(type(error), error, strip(error.__traceback__))
+        self.finish(rank_environment, error)
+        raise SystemExit(1) from None
+
+    def admit(self, program: RankProgram) -> None:
+        """Know the private modules of one more program."""
+        for name in program.private:
+            self.rules.ordered.setdefault(name, True)
+
+    def finish(
+        self, rank_environment: RankEnvironment, error: BaseException | None = None
+    ) -> None:
+        """The end of a Python process, for the running rank; `error` has ended its program.
+
+        Waits for its threads, then calls its exit functions.
+        """
+        if self.threads is not None:
+            self.threads.finish(rank_environment, error)
+        exits.run_exit_functions(rank_environment)
+
+    def _let_go(self, rank_environment: RankEnvironment, program: RankProgram) -> None:
+        # The return value may need modules that the function has imported.
+        if not isinstance(program, FunctionProgram):
+            assert self.exchange is not None
+            self.exchange.collect()
+            modules = rank_environment.state.modules.values()
+            shared = (MISSING, self.mpi)
+            code = getattr(program or self.program, "code", None)
+            teardown.let_go(
+                [module for module in modules if module not in shared],
+                search=(code is not None and finalizers.defines_finalizer(code))
+            )
+
+    def forget(self, rank: Rank) -> None:
+        """Let go of the modules of a rank that has ended."""
+        assert self.exchange is not None
+        self.exchange.forget(rank.program.state)
+
+
+def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
+    sockets.patch_socket(patches, module)
+    facets.patch_socket(patches, module, exchange)
+
+
+def _patch_resource(
+    patches: Patches, module: ModuleType, exchange: Exchange, poll_cost: float
+) -> None:
+    facets.patch_resource(patches, module, exchange)
+    cpu_time.patch_resource(patches, module, poll_cost)
+
+
+def _each(first: Callable[..., object] | None, second: Callable[..., object]) -> Callable[..., Any]:
+    def patch(patches: Patches, module: ModuleType) -> None:
+        if first is not None:
+            first(patches, module)
+        second(patches, module)
+
+    return patch
+
+
+def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:
+    """Have one more function called when a module is loaded."""
+    before = imports.loaded.get(name)
+
+    def loaded(module: ModuleType) -> None:
+        if before is not None:
+            before(module)
+        call(module)
+
+    imports.loaded[name] = loaded

@@ -1,1 +1,0 @@
-"""Programs of ranks, and the state that each rank has for itself."""

@@ -1,0 +1,332 @@
+"""Running, measuring or skipping one pass through a sampled place.
+
+The time of pysmpi itself does not count as compute of the rank. The time of a skipped pass is
+charged to its block of compute, so the number of blocks does not depend on sampling. Only native
+timing has a clock: under the other modes of `--compute` a block has its fixed time whether parts of
+it run or not, and passes are only counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from time import thread_time_ns
+from typing import Any
+
+from pysmpi.errors import UsageError
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.python.frames import current_site
+from pysmpi.shadow.collective import HostTime, Span, pass_by
+from pysmpi.shadow.entry import Entry
+from pysmpi.shadow.estimate import StoppingRule
+from pysmpi.shadow.keys import key_function
+from pysmpi.shadow.outputs import ArrayWatch, Outputs
+from pysmpi.shadow.teams import Links, Team
+from pysmpi.time.figures import SampledFigures
+from pysmpi.time.stopwatch import Stopwatch
+
+
+class CommunicationError(UsageError):
+    """A sampled place communicates: skipping it would leave its partners waiting."""
+
+
+class Guard:
+    """Measures a pass of a rank, which may read the clock but not communicate.
+
+    As the timer of the rank it sums up the compute of the pass between reads of the clock. As a
+    watcher it refuses calls that take part in the simulation.
+    """
+
+    __slots__ = ("rank", "real", "name", "shadow", "spent", "base", "host")
+
+    def __init__(self, rank: Rank, name: str, shadow: Shadow) -> None:
+        self.rank = rank
+        self.real = rank.timer
+        self.name = name
+        self.shadow = shadow
+        self.spent = 0
+        self.base = shadow.clock.elapsed()
+        self.host = thread_time_ns()
+        rank.watch(self)
+
+    def begun(self, rank: Rank) -> None:
+        """Refuse a call, which communicates or waits."""
+        call = rank.call
+        site = current_site() if call is None else call.site
+        raise self.shadow.refuse(self.name, site)
+
+    def ended(self, rank: Rank) -> None:
+        """Nothing to do."""
+
+    def start(self) -> None:
+        if self.real is not None:
+            self.real.start()
+        self.base = self.shadow.clock.elapsed()
+
+    def resume(self) -> None:
+        if self.real is not None:
+            self.real.resume()
+        self.base = self.shadow.clock.elapsed()
+
+    def stop(self) -> float:
+        self.spent += self.shadow.clock.elapsed() - self.base
+        return 0.0 if self.real is None else float(self.real.stop())
+
+    def end(self) -> None:
+        """The pass is over, or broken off."""
+        self.spent += self.shadow.clock.elapsed() - self.base
+        self.host = thread_time_ns() - self.host
+        self.rank.timer = self.real
+        self.rank.unwatch(self)
+
+    def measured(self) -> float:
+        """The time of the pass (ns)."""
+        return float(self.spent)
+
+    def note(self, entry: Entry) -> None:
+        """Record the time of the pass on this computer."""
+        entry.host += self.host
+
+
+class Point:
+    """A sampled place of the program, with its measures in the run."""
+
+    def __init__(
+        self,
+        name: str,
+        rule: StoppingRule,
+        scope: str = "local",
+        by: str = "none",
+        charge: str = "mean",
+        outputs: str = "keep",
+    ) -> None:
+        self.name = name
+        self.rule = rule
+        self.scope = scope
+        self.collective = scope == "collective"
+        self.key = key_function(by)
+        self.charge = charge
+        self.keep = outputs != "leave"
+        self.scaled = outputs == "scale"
+        self.entries: dict[Hashable, Entry] = {}
+        self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
+        self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
+        self.known = 0  # the version of the links behind the teams
+        self.activity = HostTime()
+        self.ran = 0
+        self.skipped = 0
+        self.charged = 0.0  # s on this machine; of collective passes, s of simulated time
+        self.saved = 0.0  # s of this machine
+
+    def entry(self, rank: Rank, key: Hashable) -> Entry:
+        """The entry of a pass by `rank`."""
+        full = key if self.scope == "global" else (rank.pid, key)
+        entry = self.entries.get(full)
+        if entry is None:
+            entry = self.entries[full] = self._add(rank) if self.collective else Entry()
+        return entry
+
+    def _add(self, rank: Rank) -> Entry:
+        kind = 0
+        while kind < len(self.kinds) and rank.pid in self.kinds[kind]:
+            kind += 1
+        if kind == len(self.kinds):
+            self.kinds.append({})
+        entry = self.kinds[kind][rank.pid] = Entry(kind)
+        return entry
+
+    def typical(self, entry: Entry, rank: Rank, links: Links) -> float:
+        """The time of a skipped pass; of collective ones, the time of the rank's team."""
+        estimate = entry.estimate
+        found: float | None = None
+        if self.collective:
+            if self.known != links.version:
+                self.known = links.version
+                self.teams = {}
+            team = self.teams.get((entry.kind, rank.pid))
+            if team is None:
+                entries = self.kinds[entry.kind]
+                ranks = [pid for pid in links.team(rank.pid) if pid in entries]
+                team = Team(entries[pid] for pid in ranks)
+                for pid in ranks:
+                    self.teams[entry.kind, pid] = team
+            found = team.typical(self.charge)
+        if found is None:
+            return estimate.median if self.charge == "median" else estimate.mean
+        return found
+
+    def report(self) -> SampledFigures:
+        """The figures of this place."""
+        errors = [
+            entry.estimate.error for entry in self.entries.values() if entry.estimate.count > 1
+        ]
+        saved = self.saved
+        if self.collective and self.ran:
+            saved = self.activity.host * 1e-9 / self.ran * self.skipped
+        return {
+            "place": self.name,
+            "scope": self.scope,
+            "kinds": len(self.entries),
+            "ran": self.ran,
+            "skipped": self.skipped,
+            "charged_seconds": self.charged,
+            "saved_seconds": saved,
+            "largest_relative_error": max(errors, default=None),
+        }
+
+
+Meter = Guard | Span
+
+
+class Shadow:
+    """The sampled places of one run.
+
+    `factor` gives the simulated seconds on a core of some speed (flop/s, None if unknown) that a
+    second of this machine is; it is None unless compute is timed natively.
+    """
+
+    def __init__(
+        self,
+        stopwatch: Stopwatch,
+        factor: Callable[[float | None], float] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.clock = stopwatch
+        self.factor = factor
+        self.native = factor is not None
+        self.seed = seed
+        self.points: list[Point] = []
+        self.failure: UsageError | None = None
+        self.links = Links()
+        self.dry = False  # whether all passes run
+        # Called for passes that may communicate: the rank, the place, and +1 at the begin, -1 at
+        # the end, 0 for a skipped pass.
+        self.on_pass: Callable[[int, str, int], None] | None = None
+
+    def point(self, name: str, rule: StoppingRule, **options: Any) -> Point:
+        """A new place to sample."""
+        point = Point(name, rule, **options)
+        self.points.append(point)
+        return point
+
+    def seconds_on(self, rank: Rank) -> float:
+        """Simulated seconds on the rank's core that a nanosecond of this machine is."""
+        return 0.0 if self.factor is None else self.factor(rank.host.speed) * 1e-9
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the time inside it out of the rank's compute."""
+        self.clock.pause()
+        try:
+            yield
+        finally:
+            self.clock.resume()
+
+    def refuse(self, name: str, site: object) -> UsageError:
+        """The error for a pass that takes part in the simulation at `site`."""
+        error = CommunicationError(
+            f"{name}: cannot be sampled, since it communicates or waits, at {site}; to skip that "
+            "would leave other ranks waiting. Sample what it computes, or, where all ranks pass "
+            "together, add scope=collective"
+        )
+        if self.failure is None:
+            self.failure = error
+        return error
+
+    def begin(self, point: Point, entry: Entry, rank: Rank) -> Meter:
+        """A pass begins that is measured."""
+        meter: Meter
+        self.clock.pause()
+        if point.collective:
+            if self.on_pass is not None:
+                self.on_pass(rank.pid, point.name, 1)
+            meter = Span(self, point, rank)
+        else:
+            meter = rank.timer = Guard(rank, point.name, self)
+        self.clock.resume()
+        return meter
+
+    def end(self, point: Point, entry: Entry, meter: Meter, whole: bool) -> None:
+        """A pass ends; one that was broken off does not count."""
+        self.clock.pause()
+        meter.end()
+        if point.collective and self.on_pass is not None:
+            self.on_pass(meter.rank.pid, point.name, -1)
+        if whole:
+            point.ran += 1
+            entry.estimate.add(meter.measured(), point.rule)
+            meter.note(entry)
+            entry.done = not self.dry and entry.estimate.enough(point.rule)
+            entry.left = -1 if point.rule.every is None else point.rule.every - 1
+        self.clock.resume()
+
+    def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
+        """Charge passes that do not run; the clock is paused."""
+        estimate = entry.estimate
+        entry.left -= passes
+        if entry.left == 0:
+            entry.done = False
+        point.skipped += passes
+        point.saved += passes * entry.host * 1e-9 / estimate.passes
+        if point.charge == "draw":
+            if entry.random is None:
+                entry.random = Random(f"{self.seed} {rank.pid} {point.name}")
+            cost = sum(estimate.draw(entry.random) for _ in range(passes))
+        else:
+            value = point.typical(entry, rank, self.links)
+            # Ranks that share measures do not pay for each other.
+            cost = passes * value if point.scope == "global" else entry.cost(passes, value)
+        if point.collective:
+            if self.on_pass is not None:
+                for _ in range(passes):
+                    self.on_pass(rank.pid, point.name, 0)
+            point.charged += cost
+            pass_by(self, entry, rank, cost, passes)
+        else:
+            point.charged += cost * 1e-9
+            self.clock.charge(round(cost))
+
+    def call(
+        self,
+        point: Point,
+        rank: Rank,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        constructor: bool = False,
+    ) -> Any:
+        """Run or skip one call of a sampled function."""
+        # The new object of a constructor is not part of the key.
+        described = args[1:] if constructor else args
+        with self.paused():
+            entry = point.entry(rank, point.key(described, kwargs))
+            if entry.done and entry.outputs is not None:
+                self.skip(point, entry, rank)
+                return entry.outputs.leave(args, kwargs)
+            watch = ArrayWatch(args, kwargs) if point.keep and entry.written is None else None
+        meter = self.begin(point, entry, rank)
+        whole = False
+        try:
+            result = function(*args, **kwargs)
+            whole = True
+        finally:
+            self.end(point, entry, meter, whole)
+        with self.paused():
+            if watch is not None and entry.written is None:
+                entry.written = watch.written()
+            if entry.done:
+                entry.outputs = Outputs(
+                    result, args, kwargs, entry.written or [], constructor, point.scaled
+                )
+        return result
+
+    def report(self) -> list[SampledFigures]:
+        """The sampled places, for the report of the run."""
+        return [point.report() for point in self.points if point.ran or point.skipped]
+
+
+def running() -> Rank | None:
+    """The rank that runs program code; None outside any rank."""
+    rank = current()
+    return None if rank.program is None else rank

@@ -1,0 +1,132 @@
+"""The CPU clock of the thread, which measures the compute of all ranks.
+
+This module is compiled: each MPI call stops the clock and starts it again.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, thread_time_ns
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from pysmpi.time.stopwatch import Stopwatch
+
+# A look at the CPU clock is a system call, and takes ten times as long as one at the monotonic
+# clock. For so many nanoseconds after a look, the monotonic clock is used: the operating system
+# rarely gives the core to another thread for a shorter time.
+SHORT: Final = 20_000
+
+
+class CpuClock(Stopwatch):
+    """The CPU clock of the thread (ns), less pauses; one for all ranks, as one runs at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Attributes are read without a look into the dictionary of the module.
+        self._monotonic_ns: Any = perf_counter_ns
+        self._cpu_ns: Any = thread_time_ns
+        self._begin: i64 = 0
+        self._excluded: i64 = 0
+        self._paused_at: i64 = 0
+        # The CPU clock when it was looked at last, and the monotonic clock then.
+        self._spent: i64 = 0
+        self._seen: i64 = 0
+        self._latest: i64 = 0  # time that `_now` has returned
+        self.overhead: i64 = 0
+        self.overhead = self._calibrate()
+
+    def _now(self) -> i64:
+        """The CPU time of the thread (ns)."""
+        seen: i64 = self._monotonic_ns()
+        if seen - self._seen <= SHORT:
+            now = self._spent + (seen - self._seen)
+        else:
+            now = self._cpu_ns()
+            self._spent = now
+            self._seen = self._monotonic_ns()
+        if now < self._latest:
+            # Another thread had the core for a short time.
+            return self._latest
+        self._latest = now
+        return now
+
+    def start(self) -> None:
+        """A block begins."""
+        self._excluded = 0
+        self._begin = self._paused_at = self._now()
+
+    def stop(self) -> int:
+        """The block ends; returns its nanoseconds."""
+        now = self._now()
+        if self.pauses:
+            self._excluded += now - self._paused_at
+            self._paused_at = now
+        elapsed = now - self._begin - self._excluded - self.overhead
+        return elapsed if elapsed > 0 else 0
+
+    def pause(self) -> None:
+        if self.pauses == 0:
+            self._paused_at = self._now()
+        self.pauses += 1
+
+    def resume(self) -> None:
+        self.pauses -= 1
+        if self.pauses == 0:
+            self._excluded += self._now() - self._paused_at
+
+    def release(self) -> int:
+        pauses = self.pauses
+        if pauses:
+            self.pauses = 0
+            self._excluded += self._now() - self._paused_at
+        return pauses
+
+    def restore(self, pauses: int) -> None:
+        if pauses and self.pauses == 0:
+            self._paused_at = self._now()
+        self.pauses += pauses
+
+    def elapsed(self) -> int:
+        now = self._paused_at if self.pauses else self._now()
+        return now - self._begin - self._excluded
+
+    def charge(self, nanoseconds: int) -> None:
+        self._excluded -= nanoseconds
+
+    def collecting(self, phase: str, info: dict[str, int]) -> None:
+        """Called by `gc.callbacks`."""
+        if phase == "start":
+            self.pause()
+        elif self.pauses:
+            self.resume()
+
+    def _calibrate(self) -> int:
+        """The usual measured time of an empty block."""
+        empty: list[int] = []
+        for _ in range(301):
+            self.start()
+            empty.append(self.stop())
+        return sorted(empty)[150]
+
+
+class CpuTimer:
+    """Times blocks on the CPU clock; blocks shorter than `threshold` seconds take no time."""
+
+    def __init__(self, clock: CpuClock, factor: float, threshold: float = 0.0) -> None:
+        self.clock: CpuClock = clock
+        self.factor: float = factor  # simulated seconds a nanosecond of this machine
+        self.least: float = threshold * 1e9
+
+    def start(self) -> None:
+        """A block begins."""
+        self.clock.start()
+
+    def resume(self) -> None:
+        """Work of the program inside a call begins; it ends with `stop`."""
+        self.clock.start()
+
+    def stop(self) -> float:
+        """The block ends; returns its seconds on the simulated core."""
+        elapsed = self.clock.stop()
+        return elapsed * self.factor if elapsed >= self.least else 0.0

@@ -1,0 +1,118 @@
+"""A run that is over leaves nothing of its machine and its ranks in the process."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pysmpi
+from pysmpi.collectives import registry
+from pysmpi.platform import load
+from pysmpi.ranks import simulation
+
+
+@pytest.fixture
+def simulations(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
+    """The simulations that have been made."""
+    made: list[weakref.ref[Any]] = []
+
+    class Followed(simulation.Simulation):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr("pysmpi.run.job.Simulation", Followed)
+    return made
+
+
+def program() -> None:
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    MPI.Alloc_mem(1 << 20)
+    comm.Allreduce(np.ones(10), np.empty(10))
+    comm.bcast("text")
+    MPI.Win.Allocate(1 << 20, comm=comm)
+    comm.Dup().Barrier()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"selector": "mpich"},
+        {"selector": "automatic"},
+        {"coll": {"allreduce": "automatic"}, "reduction_order": "algorithm"},
+    ],
+)
+def test_machine_and_engine_go(
+    options: dict[str, Any], simulations: list[weakref.ref[Any]]
+) -> None:
+    platform = load("cluster")
+    machine = weakref.ref(platform)
+    result = pysmpi.run(program, 4, compute="none", platform=platform, **options)
+    del platform
+    gc.collect()
+    assert result.exit_status == 0
+    assert len(simulations) == 1
+    assert simulations[0]() is None
+    assert machine() is None
+
+
+def test_so_they_do_after_a_failure(simulations: list[weakref.ref[Any]]) -> None:
+    def fail() -> None:
+        program()
+        raise ValueError("wrong")
+
+    platform = load("cluster")
+    machine = weakref.ref(platform)
+    pysmpi.run(fail, 4, compute="none", platform=platform, selector="automatic", check=False)
+    del platform
+    gc.collect()
+    assert [simulations[0](), machine()] == [None, None]
+
+
+def resident() -> int:
+    """The memory of this process (bytes)."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
+def test_memory_stays_flat() -> None:
+    def allocate() -> None:
+        from mpi4py import MPI
+
+        MPI.memory.fromaddress(0, 0)
+        block = MPI.Alloc_mem(1 << 20)
+        block[:] = b"\1" * len(block)
+        MPI.COMM_WORLD.Barrier()
+
+    for _ in range(5):
+        pysmpi.run(allocate, 4, compute="none")
+    before = resident()
+    for _ in range(30):
+        pysmpi.run(allocate, 4, compute="none")
+    assert resident() - before < 40 << 20  # they have allocated 120 MB in all
+
+
+def test_the_selector_of_a_file_goes(tmp_path: Path) -> None:
+    path = tmp_path / "choice.txt"
+    path.write_text("bcast\n    else  binomial_tree\n")
+    known = []
+
+    def look() -> None:
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.bcast("text")
+        known.extend(registry._of_files)
+
+    result = pysmpi.run(look, 2, compute="none", selector=str(path))
+    gc.collect()
+    assert set(known) == {result.selector}
+    assert not registry.is_selector(result.selector)
+    assert not any(str(path) in name for name in registry.SELECTORS.names())
