@@ -416,9 +416,7 @@ class Bar:
     spread: tuple[float, float]
 
 
-def bars(
-    contests: list[Contest], operations: list[tuple[str, int, float, float]]
-) -> Iterator[Bar]:
+def bars(contests: list[Contest], operations: list[tuple[str, int, float, float]]) -> Iterator[Bar]:
     """A bar for each case, and one for the collective operations of each size."""
     for one in contests:
         yield Bar(f"{one.key}, {one.ranks:,} ranks ({one.peer})", one.ratio, one.spread)

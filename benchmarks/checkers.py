@@ -48,7 +48,8 @@ def main() -> int:
     print("| checker | CG (s) | cost | ring (s) | cost |\n| --- | --- | --- | --- | --- |")
     for check, times in found.items():
         cells = [
-            cell for name in programs
+            cell
+            for name in programs
             for cell in (f"{times[name]:.3f}", f"{times[name] / found['none'][name]:.2f}")
         ]
         print(f"| {check} | {' | '.join(cells)} |")

@@ -63,7 +63,7 @@ def report_keys(*path: str) -> str:
 
 def parameters() -> str:
     """The options of `pysmpi.run` and `Options`, as a table."""
-    from pysmpi.run.options import DEFAULTS, FIELDS
+    from pysmpi.job.options import DEFAULTS, FIELDS
 
     rows = []
     for name, one in FIELDS.items():

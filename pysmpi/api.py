@@ -16,12 +16,8 @@ from pysmpi.errors import UsageError
 from pysmpi.io.output import OutputFile
 from pysmpi.isolation import collection
 from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram, find_program
-from pysmpi.mpi.base import ranks
-from pysmpi.reports.exit_status import MPI_ERROR, USAGE
-from pysmpi.reports.findings import Finding
-from pysmpi.reports.result import ProgramError, Result, write_report
-from pysmpi.run.job import Job
-from pysmpi.run.options import (
+from pysmpi.job.job import Job
+from pysmpi.job.options import (
     FIELDS,
     OnDeadlock,
     OnFailure,
@@ -32,8 +28,12 @@ from pysmpi.run.options import (
     check_names,
     shown,
 )
-from pysmpi.run.options import check as checked
-from pysmpi.run.spawning import Segment
+from pysmpi.job.options import check as checked
+from pysmpi.job.spawning import Segment
+from pysmpi.mpi.base import ranks
+from pysmpi.reports.exit_status import MPI_ERROR, USAGE
+from pysmpi.reports.findings import Finding
+from pysmpi.reports.result import ProgramError, Result, write_report
 
 if TYPE_CHECKING:
     from pysmpi.analysis.observation import Observation
@@ -277,9 +277,7 @@ def _segments(parts: Sequence[Sequence[object]]) -> list[Segment]:
             )
         program, ranks = part[0], part[1]
         if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
-            raise UsageError(
-                f"pysmpi.run: {program}: expected at least 1 rank, got {shown(ranks)}"
-            )
+            raise UsageError(f"pysmpi.run: {program}: expected at least 1 rank, got {shown(ranks)}")
         found.append(Segment(_program(program, part[2] if len(part) == 3 else ()), ranks))
     if not found:
         raise UsageError("pysmpi.run: expected at least one program, got an empty list")

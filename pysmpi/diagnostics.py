@@ -349,7 +349,14 @@ class WaitInC(Diagnostic):
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {
     kind.code: kind
     for kind in (
-        Deadlock, RankFailed, Aborted, Truncated, MPIError, Livelock, OrderDependence, PartFailed,
+        Deadlock,
+        RankFailed,
+        Aborted,
+        Truncated,
+        MPIError,
+        Livelock,
+        OrderDependence,
+        PartFailed,
         WaitInC,
     )
 }
@@ -367,8 +374,7 @@ def register(kind: type[Diagnostic]) -> type[Diagnostic]:
 
 
 def find(code: str) -> type[Diagnostic]:
-    """The problem with a code in upper or lower case, or with a title; UsageError lists the codes.
-    """
+    """The problem with a code, in any case, or a title. A `UsageError` lists the codes."""
     found = DIAGNOSTICS.get(code.strip().upper()) or _titled(code)
     if found is None:
         hint = did_you_mean(code.upper(), DIAGNOSTICS)

@@ -46,9 +46,7 @@ class Machine:
         coll: Mapping[str, str] | None = None,
         cfg: Mapping[str, str] | None = None,
     ) -> None:
-        options = {
-            canonical(name, f"--cfg {name}"): value for name, value in (cfg or {}).items()
-        }
+        options = {canonical(name, f"--cfg {name}"): value for name, value in (cfg or {}).items()}
         if memory_model is not None:
             options["memory/model"] = memory_model
         if platform is None:

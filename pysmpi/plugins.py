@@ -200,7 +200,5 @@ class Registry(Generic[P]):
         if found is None:
             place = where or f"{self.kind} {name}"
             hint = did_you_mean(name, known) or ";"
-            raise UsageError(
-                f"{place}: no such {self.kind}{hint} there are {', '.join(known)}"
-            )
+            raise UsageError(f"{place}: no such {self.kind}{hint} there are {', '.join(known)}")
         return found

@@ -54,7 +54,9 @@ def main(words: list[str] | None = None) -> int:
     )  # fmt: skip
     parser.add_argument("--format", choices=("svg", "png"), default="svg", help="of pictures (svg)")
     parser.add_argument(
-        "--page", type=Path, metavar="FILE.md",
+        "--page",
+        type=Path,
+        metavar="FILE.md",
         help="write the page of all studies, and those of the papers in a folder beside it",
     )
     parser.add_argument(

@@ -14,9 +14,9 @@ from pysmpi.isolation.exchange import Door
 from pysmpi.isolation.finalizers import Finalizers
 from pysmpi.isolation.kinds.rank_environment import Invocation, RankEnvironment
 from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.job.interpreter import Interpreter
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.owners import Owner
-from pysmpi.run.interpreter import Interpreter
 
 
 class HandRank(Owner):

@@ -223,9 +223,7 @@ def _term(ranks: Any, exponent: float, logarithm: int) -> Any:
     return ranks**exponent * np.log2(ranks) ** logarithm
 
 
-def _solve(
-    sizes: NDArray[Any], seconds: NDArray[Any], exponent: float, logarithm: int
-) -> Law:
+def _solve(sizes: NDArray[Any], seconds: NDArray[Any], exponent: float, logarithm: int) -> Law:
     if exponent == 0.0 and logarithm == 0:
         return Law(float(seconds.mean()), 0.0, 0.0, 0)
     terms = _term(sizes, exponent, logarithm)
@@ -245,8 +243,10 @@ def fit(sizes: NDArray[Any], seconds: NDArray[Any], whole: float) -> Law:
     best: tuple[float, float, int] | None = None
     chosen = _solve(sizes, seconds, 0.0, 0)
     everything = np.arange(len(sizes))
-    laws = SIMPLE if len(sizes) < MANY else tuple(
-        (exponent, logarithm) for logarithm in LOGARITHMS for exponent in EXPONENTS
+    laws = (
+        SIMPLE
+        if len(sizes) < MANY
+        else tuple((exponent, logarithm) for logarithm in LOGARITHMS for exponent in EXPONENTS)
     )
     for exponent, logarithm in laws:
         error = 0.0

@@ -10,8 +10,8 @@ from pysmpi.analysis.graph import graph_of
 from pysmpi.analysis.page import write_page
 from pysmpi.analysis.why import Analysis, analyse
 from pysmpi.io.output import OutputFile
+from pysmpi.job.job import Job
 from pysmpi.reports.result import Result
-from pysmpi.run.job import Job
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached
 

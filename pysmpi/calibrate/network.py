@@ -187,9 +187,7 @@ def platform_text(result: Fit, name: str, description: str, sources: Sequence[st
 
 def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     """Seconds of ping-pongs and exchanges on a platform file, simulated in another process."""
-    keep = {
-        key: value for key, value in os.environ.items() if not key.startswith(LAUNCHERS)
-    }
+    keep = {key: value for key, value in os.environ.items() if not key.startswith(LAUNCHERS)}
     with tempfile.TemporaryDirectory() as directory:
         output = Path(directory) / "times.json"
         done = subprocess.run(

@@ -149,9 +149,7 @@ def pieces(series: Sequence[Times], noise: float, cut: int) -> list[int]:
         layers.append(after[count])
         best = after
     scored = [
-        (cost + penalty * (k + 1), starts)
-        for k, (cost, starts) in enumerate(layers)
-        if cost < inf
+        (cost + penalty * (k + 1), starts) for k, (cost, starts) in enumerate(layers) if cost < inf
     ]
     return [sizes[i] for i in min(scored)[1]] if scored else [sizes[0]]
 

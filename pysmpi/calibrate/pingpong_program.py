@@ -69,7 +69,8 @@ def exchange(comm: MPI.Intracomm, sends: BufferPool, receives: BufferPool) -> fl
 
 
 OPERATIONS: dict[str, Callable[[MPI.Intracomm, BufferPool, BufferPool], float]] = {
-    "pingpong": pingpong, "exchange": exchange,
+    "pingpong": pingpong,
+    "exchange": exchange,
 }
 
 

@@ -307,8 +307,10 @@ def _widened(index: object, array: object) -> Any:
 def _array(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.size else None
-    if isinstance(value, bytearray | memoryview) or type(value).__module__ == "array" or (
-        type(value).__name__ == "buffer"
+    if (
+        isinstance(value, bytearray | memoryview)
+        or type(value).__module__ == "array"
+        or (type(value).__name__ == "buffer")
     ):
         try:
             view = memoryview(value)

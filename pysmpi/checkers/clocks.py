@@ -159,7 +159,8 @@ class Clocks:
         operations = call.operations
         if operations:
             self.awaited[id(call)] = [
-                (operation, list(operation.messages())) for operation in operations
+                (operation, list(operation.messages()))
+                for operation in operations
                 if hasattr(operation, "messages")
             ]
         if isinstance(call.values[0] if call.values else None, Win):

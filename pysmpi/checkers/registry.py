@@ -99,4 +99,3 @@ def chosen(check: Any) -> list[str]:
 def listeners(check: object = "all") -> list[Checker]:
     """New checkers for one run, by their names; UsageError for an unknown name."""
     return [CHECKERS.find(name).make() for name in chosen(check)]
-

@@ -20,8 +20,8 @@ from pysmpi.reports.exit_status import MPI_ERROR
 from pysmpi.reports.findings import Finding, joined, report
 
 if TYPE_CHECKING:
+    from pysmpi.job.job import Job
     from pysmpi.reports.result import Result
-    from pysmpi.run.job import Job
 
 
 # Local questions that return objects.
@@ -92,9 +92,11 @@ class CheckSession:
         self.deadlocked = deadlocked
         if simulation is not None:
             outcomes = simulation.outcomes
-            self.clean = simulation.universe.aborted is None and all(
-                outcome.state is RankState.FINISHED for outcome in outcomes
-            ) and simulation.hard_exit is None
+            self.clean = (
+                simulation.universe.aborted is None
+                and all(outcome.state is RankState.FINISHED for outcome in outcomes)
+                and simulation.hard_exit is None
+            )
             for one in self.checkers:
                 one.finish(simulation)
         # Ranks that make different collective calls may wait for each other because of that.

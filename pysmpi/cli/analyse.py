@@ -17,19 +17,40 @@ from pysmpi.errors import UsageError
 @click.argument("trace", metavar="TRACE")
 @click.option("--compute", metavar="FACTOR", help="Predict with compute this much longer.")
 @click.option("--latency", metavar="FACTOR", help="Predict with latencies this much longer.")
-@click.option("--transfer", metavar="FACTOR", help="Predict with transfers of bytes this much "
-              "longer (2: half the bandwidth).")
-@click.option("--overhead", metavar="FACTOR", help="Predict with overheads of messages this much "
-              "longer.")
-@click.option("--rank", "ranks", multiple=True, metavar="RANK=FACTOR",
-              help="Predict with the compute of a rank this much longer; repeatable.")
-@click.option("--link", "links", multiple=True, metavar="NAME=FACTOR",
-              help="Predict with transfers over a link this much longer; repeatable.")
-@click.option("--json", "target", metavar="FILE", help="Write the analysis as JSON; - is the "
-              "standard output.")
+@click.option(
+    "--transfer",
+    metavar="FACTOR",
+    help="Predict with transfers of bytes this much longer (2: half the bandwidth).",
+)
+@click.option(
+    "--overhead", metavar="FACTOR", help="Predict with overheads of messages this much longer."
+)
+@click.option(
+    "--rank",
+    "ranks",
+    multiple=True,
+    metavar="RANK=FACTOR",
+    help="Predict with the compute of a rank this much longer; repeatable.",
+)
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    metavar="NAME=FACTOR",
+    help="Predict with transfers over a link this much longer; repeatable.",
+)
+@click.option(
+    "--json", "target", metavar="FILE", help="Write the analysis as JSON; - is the standard output."
+)
 def command(
-    trace: str, compute: str | None, latency: str | None, transfer: str | None,
-    overhead: str | None, ranks: tuple[str, ...], links: tuple[str, ...], target: str | None,
+    trace: str,
+    compute: str | None,
+    latency: str | None,
+    transfer: str | None,
+    overhead: str | None,
+    ranks: tuple[str, ...],
+    links: tuple[str, ...],
+    target: str | None,
 ) -> int:
     """Explain the time of a recorded run: its critical path and efficiencies.
 
@@ -66,9 +87,7 @@ def command(
     if changed and target is None:
         seconds = graph.makespan(scales)
         change = f" ({seconds / graph.seconds - 1.0:+.2%})" if graph.seconds else ""
-        echo(
-            f"recorded {text.seconds(graph.seconds)}, predicted {text.seconds(seconds)}{change}"
-        )
+        echo(f"recorded {text.seconds(graph.seconds)}, predicted {text.seconds(seconds)}{change}")
         return 0
     if target is None:
         echo("\n".join(found.lines()))

@@ -26,14 +26,24 @@ ATTEMPTS = 4
 @click.command("memory")
 @click.option("-o", "--output", metavar="FILE.yaml", help="Write a platform file.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--name", metavar="NAME", default="here", show_default=True,
-              help="Name of the computer in the file.")
-@click.option("--max-size", metavar="SIZE", default="8MiB", show_default=True,
-              help="Largest buffer.")
-@click.option("--mpi", is_flag=True,
-              help="Also fit the options memory/... to the MPI that mpiexec starts.")
-@click.option("--check", is_flag=True,
-              help="Also predict ping-pongs and exchanges of that MPI, and compare (with --mpi).")
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="here",
+    show_default=True,
+    help="Name of the computer in the file.",
+)
+@click.option(
+    "--max-size", metavar="SIZE", default="8MiB", show_default=True, help="Largest buffer."
+)
+@click.option(
+    "--mpi", is_flag=True, help="Also fit the options memory/... to the MPI that mpiexec starts."
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Also predict ping-pongs and exchanges of that MPI, and compare (with --mpi).",
+)
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the curves (needs matplotlib).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result of --check as JSON.")
 def command(
@@ -139,9 +149,7 @@ def _measure(topology: Topology, largest: int) -> Measured:
     ) as bar:  # fmt: skip
         measured = measure(topology, sizes, lambda what: bar.update(1, what))
     if measured.uncontrolled:
-        echo(
-            f"non-temporal stores and flushes are not measured: {measured.uncontrolled}", err=True
-        )
+        echo(f"non-temporal stores and flushes are not measured: {measured.uncontrolled}", err=True)
     return measured
 
 

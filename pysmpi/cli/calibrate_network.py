@@ -26,21 +26,56 @@ NOISY = 0.1  # relative deviation of repeats above which a fit is not reliable
 
 
 @click.command("network")
-@click.option("-o", "--output", metavar="FILE.yaml", required=True,
-              help="Write the platform file here, and the raw data beside it (FILE.csv).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.yaml",
+    required=True,
+    help="Write the platform file here, and the raw data beside it (FILE.csv).",
+)
 @click.option("--force", is_flag=True, help="Overwrite the files.")
-@click.option("--name", metavar="NAME", default="measured", show_default=True,
-              help="Name of the machine in the file.")
-@click.option("--max-size", metavar="SIZE", default="4MiB", show_default=True,
-              help="Largest message.")
-@click.option("--sizes", metavar="N", type=WholeNumber(10, 2000), default=80,
-              show_default=True, help="Number of random sizes.")
-@click.option("--repeats", metavar="N", type=WholeNumber(1, 1000), default=9,
-              show_default=True, help="Number of measurements of each size.")
-@click.option("--seed", metavar="K", type=WholeNumber(), default=1, show_default=True,
-              help="Seed of the sizes and of their order.")
-@click.option("--time-limit", metavar="SECONDS", type=Seconds(), default=300.0,
-              show_default=True, help="After this time, measure nothing again.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="measured",
+    show_default=True,
+    help="Name of the machine in the file.",
+)
+@click.option(
+    "--max-size", metavar="SIZE", default="4MiB", show_default=True, help="Largest message."
+)
+@click.option(
+    "--sizes",
+    metavar="N",
+    type=WholeNumber(10, 2000),
+    default=80,
+    show_default=True,
+    help="Number of random sizes.",
+)
+@click.option(
+    "--repeats",
+    metavar="N",
+    type=WholeNumber(1, 1000),
+    default=9,
+    show_default=True,
+    help="Number of measurements of each size.",
+)
+@click.option(
+    "--seed",
+    metavar="K",
+    type=WholeNumber(),
+    default=1,
+    show_default=True,
+    help="Seed of the sizes and of their order.",
+)
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    type=Seconds(),
+    default=300.0,
+    show_default=True,
+    help="After this time, measure nothing again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the fit and its error as JSON.")
 def command(
     output: str, force: bool, name: str, max_size: str, sizes: int, repeats: int, seed: int,

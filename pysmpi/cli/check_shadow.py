@@ -13,8 +13,8 @@ from pysmpi.text import real
 
 if TYPE_CHECKING:
     from pysmpi.isolation.loading.loader import RankProgram
+    from pysmpi.job.options import Options
     from pysmpi.reports.result import Result
-    from pysmpi.run.options import Options
     from pysmpi.trace.comparison import Sequences
 
 # With these options a program runs in full; its annotations of arrays have no effect either.
@@ -77,7 +77,7 @@ def check(
 def _run(
     program: RankProgram, options: Options, how: str, *, dry: bool
 ) -> tuple[Result, Sequences]:
-    from pysmpi.run.job import Job
+    from pysmpi.job.job import Job
     from pysmpi.trace.comparison import sequences
 
     echo(f"pysmpi: check: running {how}", err=True)

@@ -18,13 +18,25 @@ NS = 1e-9
 
 
 @click.command("tune")
-@click.option("--machine", metavar="FILE|NAME", default="xeon-phi-5110p", show_default=True,
-              help="A platform; its first described computer is used.")
+@click.option(
+    "--machine",
+    metavar="FILE|NAME",
+    default="xeon-phi-5110p",
+    show_default=True,
+    help="A platform; its first described computer is used.",
+)
 @click.option("--threads", type=RANKS, metavar="N", help="Ranks of the node (default: its cores).")
-@click.option("--bytes", "nbytes", metavar="SIZE", default="8KiB", show_default=True,
-              help="Size of the large broadcast.")
-@click.option("--contention", metavar="TIME", help="Slope of contention, e.g. 54ns, instead of "
-              "the machine's.")
+@click.option(
+    "--bytes",
+    "nbytes",
+    metavar="SIZE",
+    default="8KiB",
+    show_default=True,
+    help="Size of the large broadcast.",
+)
+@click.option(
+    "--contention", metavar="TIME", help="Slope of contention, e.g. 54ns, instead of the machine's."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def command(
     machine: str, threads: int | None, nbytes: str, contention: str | None, as_json: bool

@@ -45,8 +45,11 @@ def command() -> None:
 @click.option("-n", "-np", "nprocs", type=RANKS, default=16, show_default=True, help="Ranks.")
 @click.option("--bytes", "nbytes", metavar="SIZE", help="Bytes of a vector or block, e.g. 64KiB.")
 @click.option("--per-node", type=RANKS, default=1, show_default=True, help="Ranks on a node.")
-@click.option("--platform", metavar="FILE|NAME",
-              help="Machine on which the selector automatic tries algorithms.")
+@click.option(
+    "--platform",
+    metavar="FILE|NAME",
+    help="Machine on which the selector automatic tries algorithms.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(
     operation: str | None,
@@ -111,9 +114,7 @@ def _list(operations: list[str], as_json: bool) -> None:
     print_glossary(sorted(lines.items()), "  ")
 
 
-def _compare(
-    operations: list[str], nprocs: int, size: int, per_node: int, as_json: bool
-) -> None:
+def _compare(operations: list[str], nprocs: int, size: int, per_node: int, as_json: bool) -> None:
     """Print the choices of all selectors that need no machine."""
     from pysmpi.collectives import registry
     from pysmpi.collectives.selection import AUTOMATIC, Selection
@@ -233,8 +234,13 @@ def _on_lines(selection: Selection, slots: Sequence[Any]) -> Selection:
 @click.option("--model", metavar="NAME", help="Network model; see pysmpi models.")
 @click.option("--cfg", multiple=True, metavar="KEY:VALUE", help="A SimGrid option; repeatable.")
 @click.option("--ops", metavar="OP,OP...", help="Operations (default: all).")
-@click.option("--sizes", metavar="SIZE,SIZE...", default="8,1KiB,16KiB,256KiB,4MiB",
-              show_default=True, help="Bytes of a vector or block.")
+@click.option(
+    "--sizes",
+    metavar="SIZE,SIZE...",
+    default="8,1KiB,16KiB,256KiB,4MiB",
+    show_default=True,
+    help="Bytes of a vector or block.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Write a selection file for --selector FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
 def tune_command(
@@ -334,8 +340,14 @@ def _ratio(theirs: float, best: float) -> str:
 @click.argument("operation")
 @click.argument("algorithm")
 @click.option("-n", "-np", "nprocs", type=RANKS, default=8, show_default=True, help="Ranks.")
-@click.option("--bytes", "nbytes", metavar="SIZE", default="1KiB", show_default=True,
-              help="Bytes of a vector or block.")
+@click.option(
+    "--bytes",
+    "nbytes",
+    metavar="SIZE",
+    default="1KiB",
+    show_default=True,
+    help="Bytes of a vector or block.",
+)
 @click.option("--root", type=WholeNumber(0), default=0, show_default=True, help="The root.")
 @click.option("--per-node", type=RANKS, default=1, show_default=True, help="Ranks on a node.")
 @click.option("-o", "--output", metavar="FILE.svg|png|txt", help="Write a picture.")

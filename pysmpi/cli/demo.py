@@ -104,8 +104,9 @@ DEMOS = {
 
 @click.command("demo")
 @click.argument("name", required=False)
-@click.option("--save", is_flag=True,
-              help="Write the files of the demo to this directory, and run nothing.")
+@click.option(
+    "--save", is_flag=True, help="Write the files of the demo to this directory, and run nothing."
+)
 def command(name: str | None, save: bool) -> int:
     """Show a small program and its result; without NAME, list the demos."""
     if name is None:

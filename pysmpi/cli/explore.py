@@ -23,13 +23,13 @@ from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
 from pysmpi.cli.run_options import with_options
 from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
 from pysmpi.errors import UsageError
+from pysmpi.job.options import FIELDS, Options, check, on_command_line
 from pysmpi.own_process import interruption
-from pysmpi.run.options import FIELDS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.cli.arguments import CommandLine
     from pysmpi.explore.exploration import FailingOrder, SearchResult
-    from pysmpi.run.job import Job
+    from pysmpi.job.job import Job
 
 FAILED, RACE = 1, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
@@ -43,50 +43,90 @@ _OWN = (
 
 @click.command("explore", cls=RunCommand)
 @click.option(
-    "--runs", type=WholeNumber(1, 1 << 53), metavar="N",
+    "--runs",
+    type=WholeNumber(1, 1 << 53),
+    metavar="N",
     help="Largest number of executions (default: no limit; 100 with a strategy).",
 )
 @click.option(
-    "--seconds", type=Seconds(), metavar="S", help="Largest wall time of the search.",
+    "--seconds",
+    type=Seconds(),
+    metavar="S",
+    help="Largest wall time of the search.",
 )
 @click.option(
-    "--jobs", "-j", type=WholeNumber(1, 100_000), metavar="N",
+    "--jobs",
+    "-j",
+    type=WholeNumber(1, 100_000),
+    metavar="N",
     help="Executions at the same time (default: the cores of this computer; with --scheduler "
-         "twice the threads of its workers).",
+    "twice the threads of its workers).",
 )
 @click.option(
-    "--scheduler", metavar="ADDRESS",
+    "--scheduler",
+    metavar="ADDRESS",
     help="A scheduler of Dask, such as tcp://node1:8786, whose workers execute the program "
-         "(default: this computer).",
+    "(default: this computer).",
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first failure.")
 @click.option(
-    "--reduction", type=click.Choice(["source", "sleep", "none"]), default="source",
-    show_default=True, help="Method that leaves out orders that only exchange independent events.",
+    "--reduction",
+    type=click.Choice(["source", "sleep", "none"]),
+    default="source",
+    show_default=True,
+    help="Method that leaves out orders that only exchange independent events.",
 )
 @click.option(
-    "--sends", type=click.Choice(["both", "buffered", "waiting"]), default="both",
-    show_default=True, help="Whether standard sends are buffered or wait for their receives.",
+    "--sends",
+    type=click.Choice(["both", "buffered", "waiting"]),
+    default="both",
+    show_default=True,
+    help="Whether standard sends are buffered or wait for their receives.",
 )
 @click.option(
-    "--timeout", type=Seconds(zero=False), default=60.0, metavar="S",
-    show_default=True, help="Wall time after which one execution counts as a failure.",
+    "--timeout",
+    type=Seconds(zero=False),
+    default=60.0,
+    metavar="S",
+    show_default=True,
+    help="Wall time after which one execution counts as a failure.",
 )
 @click.option("--no-shrink", is_flag=True, help="Report failures as they were found.")
 @click.option("--resume", is_flag=True, help="Continue an exploration that was interrupted.")
 @click.option(
-    "--database", default=".pysmpi", metavar="DIR", show_default=True,
+    "--database",
+    default=".pysmpi",
+    metavar="DIR",
+    show_default=True,
     help="Directory of known failures, which are tried first; none: keep nothing.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is stdout.")
 @with_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, runs: int | None, seconds: float | None, jobs: int | None,
-    scheduler: str | None, keep_going: bool, reduction: str, sends: str, timeout: float,
-    no_shrink: bool, resume: bool, database: str, json_file: str | None, nprocs: int,
-    help_cfg: bool, quiet: bool, check_shadow: bool, check_tolerance: str, cfg: tuple[str, ...],
-    coll: tuple[str, ...], schedule: str, **rest: Any,
+    ctx: click.Context,
+    /,
+    runs: int | None,
+    seconds: float | None,
+    jobs: int | None,
+    scheduler: str | None,
+    keep_going: bool,
+    reduction: str,
+    sends: str,
+    timeout: float,
+    no_shrink: bool,
+    resume: bool,
+    database: str,
+    json_file: str | None,
+    nprocs: int,
+    help_cfg: bool,
+    quiet: bool,
+    check_shadow: bool,
+    check_tolerance: str,
+    cfg: tuple[str, ...],
+    coll: tuple[str, ...],
+    schedule: str,
+    **rest: Any,
 ) -> int:
     """Run PROGRAM again and again, with all relevantly different orders of its events.
 
@@ -187,7 +227,7 @@ class ProgramJobs:
 
     def __call__(self, ranks: int, arguments: Sequence[str]) -> Job:
         """A job with these ranks and arguments of the program."""
-        from pysmpi.run.job import Job
+        from pysmpi.job.job import Job
 
         _set_variables(self.line)
         _one_thread_a_rank()

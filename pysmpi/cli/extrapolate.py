@@ -13,8 +13,9 @@ from pysmpi.cli.numbers import RANKS
 
 @click.command("extrapolate")
 @click.argument("traces", nargs=-1, required=True, metavar="TRACE...")
-@click.option("--ranks", "-n", type=RANKS, required=True, metavar="N",
-              help="The number of ranks to predict.")
+@click.option(
+    "--ranks", "-n", type=RANKS, required=True, metavar="N", help="The number of ranks to predict."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON.")
 def command(traces: tuple[str, ...], ranks: int, as_json: bool) -> int:
     """Predict the time of N ranks from recordings of runs with at least three smaller numbers.

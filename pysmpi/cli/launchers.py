@@ -120,9 +120,7 @@ def take(rest: Sequence[str], found: LauncherOptions, options: list[str]) -> int
     if bare in _LABELS:
         found.label = _LABELS[bare]
         return 1
-    known = (
-        bare in _HOSTS or bare in _VALUES or (name in ("-o", "-e", "-N") and not equals)
-    )
+    known = bare in _HOSTS or bare in _VALUES or (name in ("-o", "-e", "-N") and not equals)
     if not known:
         return 0
     if not equals:
@@ -152,9 +150,7 @@ def _flag(bare: str, found: LauncherOptions, options: list[str]) -> None:
         found.trace["format"] = "ti" if bare == "trace-ti" else found.trace.get("format", "paje")
 
 
-def _set(
-    name: str, bare: str, value: str, found: LauncherOptions, options: list[str]
-) -> None:
+def _set(name: str, bare: str, value: str, found: LauncherOptions, options: list[str]) -> None:
     if bare in _HOSTS:
         found.hosts = value if found.hosts is None else f"{found.hosts},{value}"
     elif bare in ("N", "nodes"):

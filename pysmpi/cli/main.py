@@ -28,7 +28,8 @@ COMMANDS = {
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
     "analyse": ("pysmpi.cli.analyse", "Explain the time of a recorded run."),
     "extrapolate": (
-        "pysmpi.cli.extrapolate", "Predict a larger run from records of smaller ones.",
+        "pysmpi.cli.extrapolate",
+        "Predict a larger run from records of smaller ones.",
     ),
     "sweep": ("pysmpi.cli.sweep", "Run a program on many machines, under many models."),
     "models": ("pysmpi.cli.models", "List the network models."),
@@ -62,7 +63,7 @@ def _begins_a_run(words: Sequence[str]) -> bool:
     first = words[0].partition("=")[0]
     if not first.startswith("-") or first in ("-h", "--help", "-V", "--version", "--"):
         return False
-    from pysmpi.run.options import FIELDS
+    from pysmpi.job.options import FIELDS
 
     known = {name for one in FIELDS.values() for name in one.metadata["spellings"]}
     more = ("-m", "-c", "-x", "-genv", "-env", "-host", "--host", "-H", "-ppn", "-q", "--quiet")
@@ -135,9 +136,7 @@ def version() -> str:
 
     kind = "interpreted" if engine.__file__.endswith(".py") else "compiled"
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return (
-        f"pysmpi {pysmpi.__version__}, Python {python}, kernel {kind} ({engine.__file__})"
-    )
+    return f"pysmpi {pysmpi.__version__}, Python {python}, kernel {kind} ({engine.__file__})"
 
 
 @click.command(

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command("models")
-@click.option("--explain", metavar="NAME",
-              help="Formula, parameters, source and valid range of a model, or values of a preset.")
+@click.option(
+    "--explain",
+    metavar="NAME",
+    help="Formula, parameters, source and valid range of a model, or values of a preset.",
+)
 def command(explain: str | None) -> None:
     """List the models of --model (between hosts) and --memory-model (inside hosts)."""
     from pysmpi.memory.transfer.models import memory_models

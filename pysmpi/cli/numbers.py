@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pysmpi.run.options import MOST_RANKS
+from pysmpi.job.options import MOST_RANKS
 from pysmpi.text import integer, real
 
 _ParamType: Any = click.ParamType  # generic in newer versions of click only

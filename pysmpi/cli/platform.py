@@ -54,10 +54,18 @@ def show(file: str, as_json: bool) -> None:
 
 @command.command("convert")
 @click.argument("file")
-@click.option("-o", "--output", metavar="FILE.yaml|xml",
-              help="Write to this file, in the format of its suffix (default: print).")
-@click.option("--to", "form", type=click.Choice(["yaml", "xml"]),
-              help="Format, if the suffix does not tell it: pysmpi's YAML or SimGrid's XML.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.yaml|xml",
+    help="Write to this file, in the format of its suffix (default: print).",
+)
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["yaml", "xml"]),
+    help="Format, if the suffix does not tell it: pysmpi's YAML or SimGrid's XML.",
+)
 def convert(file: str, output: str | None, form: str | None) -> None:
     """Write FILE in the other format: the same hosts, links, routes, options.
 

@@ -21,19 +21,35 @@ if TYPE_CHECKING:
 @click.command("replay")
 @click.argument("traces", nargs=-1, metavar="TRACE...")
 @machine_options
-@click.option("--begin", "begins", multiple=True, metavar="TIME",
-              help="Begin of a trace, such as 2.5s; once for each trace (default: 0s).")
-@click.option("--core-speed", metavar="FLOPS",
-              help="Speed of every core, such as 4Gf (default: that of the machine's hosts).")
+@click.option(
+    "--begin",
+    "begins",
+    multiple=True,
+    metavar="TIME",
+    help="Begin of a trace, such as 2.5s; once for each trace (default: 0s).",
+)
+@click.option(
+    "--core-speed",
+    metavar="FLOPS",
+    help="Speed of every core, such as 4Gf (default: that of the machine's hosts).",
+)
 @click.option("--trace", metavar="FILE", help="Record the replay, as pysmpi run --trace.")
 @click.option("--view", metavar="FILE.html", help="Write a page that shows the replay.")
 @click.option("--explain", is_flag=True, help="Explain the time of the replay.")
 @click.option("--report", metavar="FILE.json", help="Write the figures of the replay as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
 def command(
-    traces: tuple[str, ...], begins: tuple[str, ...], core_speed: str | None,
-    trace: str | None, view: str | None, explain: bool,
-    report: str | None, quiet: bool, coll: tuple[str, ...], cfg: tuple[str, ...], **rest: object,
+    traces: tuple[str, ...],
+    begins: tuple[str, ...],
+    core_speed: str | None,
+    trace: str | None,
+    view: str | None,
+    explain: bool,
+    report: str | None,
+    quiet: bool,
+    coll: tuple[str, ...],
+    cfg: tuple[str, ...],
+    **rest: object,
 ) -> int:
     """Replay recorded runs on a simulated machine, without their programs.
 

@@ -22,16 +22,16 @@ from pysmpi.cli.run_options import Sectioned, with_options
 from pysmpi.errors import UsageError
 from pysmpi.isolation.loading.command_lines import on_path
 from pysmpi.isolation.loading.loader import find_program
-from pysmpi.run.options import FIELDS, OUTPUTS, Options, check, on_command_line
+from pysmpi.job.options import FIELDS, OUTPUTS, Options, check, on_command_line
 
 if TYPE_CHECKING:
     from pysmpi.cli.launchers import LauncherOptions
     from pysmpi.debugging.session import DebugSession
     from pysmpi.isolation.kinds.rank_output import RankOutput
     from pysmpi.isolation.loading.loader import RankProgram
+    from pysmpi.job.job import Job
+    from pysmpi.job.spawning import Segment
     from pysmpi.reports.result import Result
-    from pysmpi.run.job import Job
-    from pysmpi.run.spawning import Segment
 
 ERROR, USAGE = 1, 2
 
@@ -97,9 +97,19 @@ class RunCommand(Sectioned):
 @with_options
 @click.pass_context
 def command(
-    ctx: click.Context, /, nprocs: int, help_cfg: bool, quiet: bool, explain_speed: bool,
-    debug: bool, breaks: tuple[str, ...], check_shadow: bool, check_tolerance: str,
-    cfg: tuple[str, ...], coll: tuple[str, ...], **rest: Any,
+    ctx: click.Context,
+    /,
+    nprocs: int,
+    help_cfg: bool,
+    quiet: bool,
+    explain_speed: bool,
+    debug: bool,
+    breaks: tuple[str, ...],
+    check_shadow: bool,
+    check_tolerance: str,
+    cfg: tuple[str, ...],
+    coll: tuple[str, ...],
+    **rest: Any,
 ) -> int:
     """Run PROGRAM, an mpi4py script, on a simulated machine. A colon adds another program (MPMD).
 
@@ -130,13 +140,11 @@ def command(
         line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
-    from pysmpi.run.job import Job
+    from pysmpi.job.job import Job
 
     find = partial(_find, line)
     program = find()
-    options = check(
-        Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest), on_command_line
-    )
+    options = check(Options(nprocs=nprocs, cfg=settings, coll=algorithms, **rest), on_command_line)
     if check_shadow and (later or line.directory):
         raise UsageError("--check-shadow: expected one program in the working directory")
     if check_shadow:
@@ -149,7 +157,7 @@ def command(
         return compare(find, options, limit, quiet)
     programs: list[Segment] = []
     if later or line.directory is not None:
-        from pysmpi.run.spawning import Segment
+        from pysmpi.job.spawning import Segment
 
         total = nprocs + sum(count for count, _ in later)
         options = check(replace(options, nprocs=total), on_command_line)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pysmpi.run.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
+from pysmpi.job.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
 from pysmpi.text import integer
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -145,9 +145,7 @@ class Sectioned(click.Command):
         }
         titles = {name: title for title, names in SECTIONS.items() for name in names}
         for title in [*SECTIONS, "More"]:
-            rows = [
-                row for name, row in records.items() if titles.get(str(name), "More") == title
-            ]
+            rows = [row for name, row in records.items() if titles.get(str(name), "More") == title]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows, col_max=28)

@@ -40,11 +40,11 @@ def summary(result: Result) -> str:
     lines = [
         f"{_outcome(result)} {text.seconds(result.seconds)}: {text.count(result.nprocs, 'rank')} "
         f"on {text.count(result.hosts, 'host')} of {result.platform}",
-        f"model {result.model}" + (f", preset {result.preset}" if result.preset else "")
+        f"model {result.model}"
+        + (f", preset {result.preset}" if result.preset else "")
         + f", selector {result.selector}, compute {_compute(result)}",
         f"simulated in {result.wall_seconds:.3g} s "
-        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)"
-        + _interpreted(),
+        f"({text.count(result.events, 'event')}, {rate:,.0f} a second)" + _interpreted(),
         f"{text.count(result.messages, 'message')}, {text.size(result.bytes)}",
     ]
     ended = result.ranks
@@ -69,9 +69,7 @@ def summary(result: Result) -> str:
         lines.append(f"warning: {result.unreceived}")
     lines += [f"warning: {one}" for one in result.remarks]
     if result.no_effect:
-        lines.append(
-            f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)"
-        )
+        lines.append(f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)")
     if result.host_speed is not None:
         from pysmpi.time.host_speed import doubt
 
@@ -142,8 +140,10 @@ def _steady(steady: SteadyFigures) -> str:
 def _folding(folding: FoldingFigures) -> list[str]:
     """The memory that folding saved, and its effect on the program's results."""
     resident, job = folding["resident_bytes"], folding["job_bytes"]
-    whole = "" if resident is None or job is None else (
-        f"; {text.size(resident)} resident, where the job needs {text.size(job)}"
+    whole = (
+        ""
+        if resident is None or job is None
+        else (f"; {text.size(resident)} resident, where the job needs {text.size(job)}")
     )
     return [
         f"folded {text.size(folding['needed_bytes'])} of arrays into "

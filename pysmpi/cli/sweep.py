@@ -24,18 +24,34 @@ AGAIN = 10.0  # seconds between lines that are not on a terminal
 
 @click.command("sweep")
 @click.argument("study", metavar="STUDY.yaml")
-@click.option("--output", "-o", metavar="DIRECTORY",
-              help="Directory of the results (default: STUDY.results, beside the study).")
-@click.option("--scheduler", metavar="ADDRESS",
-              help="A scheduler of Dask, such as tcp://node1:8786 (default: this computer).")
-@click.option("--workers", type=WholeNumber(1, 100_000), metavar="N",
-              help="Cases at a time on this computer (default: one for each core).")
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIRECTORY",
+    help="Directory of the results (default: STUDY.results, beside the study).",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="A scheduler of Dask, such as tcp://node1:8786 (default: this computer).",
+)
+@click.option(
+    "--workers",
+    type=WholeNumber(1, 100_000),
+    metavar="N",
+    help="Cases at a time on this computer (default: one for each core).",
+)
 @click.option("--retry-failed", is_flag=True, help="Run also cases that failed before.")
 @click.option("--list", "listed", is_flag=True, help="Print the cases and their state; run none.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no summary.")
 def command(
-    study: str, output: str | None, scheduler: str | None, workers: int | None,
-    retry_failed: bool, listed: bool, quiet: bool,
+    study: str,
+    output: str | None,
+    scheduler: str | None,
+    workers: int | None,
+    retry_failed: bool,
+    listed: bool,
+    quiet: bool,
 ) -> int:
     """Run all cases of a study: platforms, models, selectors, placements, numbers of ranks.
 

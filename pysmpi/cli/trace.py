@@ -15,8 +15,11 @@ def command() -> None:
 @command.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option("--trace-format", metavar="NAME",
-              help="Format of OUT, in place of that of its suffix; see pysmpi trace formats.")
+@click.option(
+    "--trace-format",
+    metavar="NAME",
+    help="Format of OUT, in place of that of its suffix; see pysmpi trace formats.",
+)
 def convert(source: str, target: str, trace_format: str | None) -> int:
     """Write the recording IN to OUT, in the format of its suffix."""  # fmt: skip
     from pysmpi.trace.conversion import convert

@@ -12,9 +12,13 @@ from pysmpi.errors import UsageError
 
 @click.command("view")
 @click.argument("traces", nargs=-1, metavar="TRACE...")
-@click.option("-o", "--output", metavar="FILE.html",
-              help="The page to write (default: the name of the first trace, with .html), or a "
-              "picture of the timeline (.png, .svg, .pdf; needs matplotlib).")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.html",
+    help="The page to write (default: the name of the first trace, with .html), or a "
+    "picture of the timeline (.png, .svg, .pdf; needs matplotlib).",
+)
 @click.option("--text", "as_text", is_flag=True, help="Print the analysis instead of a page.")
 def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     """Write a page (HTML) that shows a recorded run; with two recordings, it compares them.

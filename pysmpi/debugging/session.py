@@ -11,12 +11,12 @@ from typing import Any
 from pysmpi.debugging.breakpoints import Breakpoint
 from pysmpi.debugging.prompt import Prompt
 from pysmpi.isolation.program_errors import format_error, strip
+from pysmpi.job.job import Job
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.python.frames import program_frame, suspended_frame
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import find_deadlock
-from pysmpi.run.job import Job
 
 
 class DebugSession:
@@ -131,5 +131,3 @@ class DebugSession:
             sys.stdout.flush()
             stream.write(f"{what}{os.linesep}")
             stream.flush()
-
-

@@ -90,9 +90,7 @@ class Database:
     def forget(self, key: str, failure: Mapping[str, object]) -> None:
         """Remove a failure that does not occur any more."""
         data = self._read()
-        data["failures"][key] = [
-            one for one in data["failures"].get(key, []) if one != failure
-        ]
+        data["failures"][key] = [one for one in data["failures"].get(key, []) if one != failure]
         self._write(self._path, json.dumps(data, indent=1).encode())
 
     def _write(self, path: str, data: bytes) -> None:

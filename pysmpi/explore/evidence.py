@@ -24,6 +24,7 @@ from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.explore.strategy import TIME
 from pysmpi.isolation import simulator
+from pysmpi.job.job import Job
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
 from pysmpi.mpi import calls
@@ -33,7 +34,6 @@ from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, OtherMatch
 from pysmpi.reports.result import Result
-from pysmpi.run.job import Job
 
 # A rank has its own; installed before any run.
 _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid

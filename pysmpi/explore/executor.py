@@ -26,13 +26,13 @@ from typing import IO, Any, Protocol, TypeVar
 from pysmpi.checkers.session import CheckSession, add_findings, checking
 from pysmpi.explore.files import FileWatch
 from pysmpi.isolation import simulator
+from pysmpi.job.job import Job
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.own_process import interruption
 from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result
-from pysmpi.run.job import Job
 
 # A rank has its own; installed before any run.
 _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid

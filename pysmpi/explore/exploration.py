@@ -32,7 +32,6 @@ def here(make: JobFactory) -> ExecutorFactory:
     )
 
 
-
 @dataclass(frozen=True)
 class SearchLimits:
     """The way to explore: a strategy or `systematic`, and the bounds.
@@ -210,8 +209,14 @@ class Explorer:
                 decisions = Decisions.parse(execution.schedule or "default")
                 found.failures.append(
                     FailingOrder(
-                        cause, execution.schedule, execution.error or cause, self.ranks, [],
-                        decisions.deviations, found_after=found.executions, known=known,
+                        cause,
+                        execution.schedule,
+                        execution.error or cause,
+                        self.ranks,
+                        [],
+                        decisions.deviations,
+                        found_after=found.executions,
+                        known=known,
                     )  # fmt: skip
                 )
         else:

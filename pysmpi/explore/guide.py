@@ -13,11 +13,11 @@ from pysmpi.explore.database import Database
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.reports.result import Result
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options
 
 MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 
@@ -88,9 +88,7 @@ class StrategyGuide:
             return None
         hashes = sys.flags.hash_randomization and os.environ.get("PYTHONHASHSEED", "random")
         order = (
-            "the order of sets, because PYTHONHASHSEED is not set, "
-            if hashes == "random"
-            else ""
+            "the order of sets, because PYTHONHASHSEED is not set, " if hashes == "random" else ""
         )
         return (
             f"this is not the recorded run: {what}. The program, its input or pysmpi has changed, "

@@ -115,9 +115,7 @@ class Observer:
         self._happens(number, options[i], events[i])
         return i
 
-    def _choose(
-        self, number: int, events: list[Decision], options: Sequence[Alternative]
-    ) -> int:
+    def _choose(self, number: int, events: list[Decision], options: Sequence[Alternative]) -> int:
         if number < len(self.prefix):
             for i, event in enumerate(events):
                 if event.name == self.prefix[number]:

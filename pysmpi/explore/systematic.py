@@ -87,9 +87,7 @@ class SearchTree:
     """The tree of executions under one rule for standard sends and one order of ranks between
     decisions, and the branches to explore."""
 
-    def __init__(
-        self, reduction: str = "source", buffered: bool = True, order: int = 0
-    ) -> None:
+    def __init__(self, reduction: str = "source", buffered: bool = True, order: int = 0) -> None:
         self.reduction = reduction
         self.order = order
         self.buffered = buffered

@@ -15,6 +15,7 @@ from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.changes import MachineChanges, parts_of
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
+from pysmpi.job.job import Job
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
@@ -22,7 +23,6 @@ from pysmpi.platform.profiles import LINK_STATE, OF_HOSTS, ProfileDef
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.deadlock import group_waits, table
 from pysmpi.reports.waiting import WaitFinder
-from pysmpi.run.job import Job
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")

@@ -412,17 +412,17 @@ def install(patches: Patches, exchange: Exchange) -> None:
     RecursionLimit(
         exchange, "recursion limit", sys.getrecursionlimit, sys.setrecursionlimit
     ).replace(patches, sys, "setrecursionlimit")
-    Setting(
-        exchange, "switch interval", sys.getswitchinterval, sys.setswitchinterval
-    ).replace(patches, sys, "setswitchinterval")
+    Setting(exchange, "switch interval", sys.getswitchinterval, sys.setswitchinterval).replace(
+        patches, sys, "setswitchinterval"
+    )
     if hasattr(sys, "set_int_max_str_digits"):
-        Setting(
-            exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
-        ).replace(patches, sys, "set_int_max_str_digits")
+        Setting(exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits).replace(
+            patches, sys, "set_int_max_str_digits"
+        )
     if hasattr(sys, "setdlopenflags"):
-        Setting(
-            exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags
-        ).replace(patches, sys, "setdlopenflags")
+        Setting(exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags).replace(
+            patches, sys, "setdlopenflags"
+        )
     Setting(
         exchange,
         "depth of origins",

@@ -233,8 +233,6 @@ def _signature(error: BaseException) -> tuple[object, ...]:
     return tuple(places)
 
 
-def format_errors(
-    errors: Sequence[tuple[int, BaseException]], shown: Collection[int] = ()
-) -> str:
+def format_errors(errors: Sequence[tuple[int, BaseException]], shown: Collection[int] = ()) -> str:
     """The report of the errors of ranks, given as (rank, exception), see `group_errors`."""
     return "\n".join(str(group) for group in group_errors(errors, shown))

@@ -126,6 +126,4 @@ def _holds_finalizer(value: object) -> bool:
     if issubclass(type(value), _KEPT):
         return False
     inner = [thing for thing in gc.get_referents(value) if not issubclass(type(thing), _KEPT)]
-    return any(map(_has_finalizer, inner)) or any(
-        map(_has_finalizer, gc.get_referents(*inner))
-    )
+    return any(map(_has_finalizer, inner)) or any(map(_has_finalizer, gc.get_referents(*inner)))

@@ -144,9 +144,7 @@ class Control:
 
     def message(self, send: Send) -> str:
         """The name of a message."""
-        return (
-            f"{self.label(send.context)}:{send.source}>{send.destination}#{self.numbers[send]}"
-        )
+        return f"{self.label(send.context)}:{send.source}>{send.destination}#{self.numbers[send]}"
 
     def receipt(self, receive: Receive) -> str:
         """The name of a receive from any source, or of a probe."""

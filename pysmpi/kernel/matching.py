@@ -306,9 +306,7 @@ class Mailbox(AbstractMailbox):
         if len(index.latest) == 0:
             index.latest = {}
             for other in self.kept():
-                index.latest[other.source] = max(
-                    other.visible, index.latest.get(other.source, 0.0)
-                )
+                index.latest[other.source] = max(other.visible, index.latest.get(other.source, 0.0))
         send.visible = max(send.visible, index.latest.get(send.source, 0.0))
         index.latest[send.source] = send.visible
 

@@ -181,9 +181,7 @@ class Process(AbstractProcess):
         self.prepare_exchange(starts, waits)
         self.perform()
 
-    def prepare_exchange(
-        self, starts: "list[KernelRequest]", waits: "list[KernelRequest]"
-    ) -> None:
+    def prepare_exchange(self, starts: "list[KernelRequest]", waits: "list[KernelRequest]") -> None:
         """Load the start of requests, and the wait for all of `waits`."""
         for request in starts:
             request.expect(self)

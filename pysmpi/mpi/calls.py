@@ -125,7 +125,6 @@ def ended(rank: Rank) -> None:
         watcher.ended(rank)
 
 
-
 # Both boundaries are written out: one more function would cost as much as all the rest. Functions
 # are global: the frame of a call, which each rank that waits has, would hold those of a closure.
 _CLOCKED = """

@@ -259,9 +259,7 @@ class FlowTransport(Transport):
             self._note_usual(forth, back, len(constraints))
         return Path(latency, bound, penalty, constraints, self.usual_weights)
 
-    def _place(
-        self, way: "list[Resource]", constraints: "list[Constraint]", placed: int
-    ) -> bool:
+    def _place(self, way: "list[Resource]", constraints: "list[Constraint]", placed: int) -> bool:
         """Find the places of a way's constraints; add those that are not there yet.
 
         Return whether the places are those of the usual pattern, from the link `placed` on.

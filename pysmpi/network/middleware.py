@@ -31,9 +31,7 @@ _OPTIONS = (
 class Level:
     """The middleware of one level of communication."""
 
-    def __init__(
-        self, overhead: Piecewise | None, latency: Piecewise | None, name: int
-    ) -> None:
+    def __init__(self, overhead: Piecewise | None, latency: Piecewise | None, name: int) -> None:
         self.overhead = overhead
         self.latency = latency
         self.name = name
@@ -58,9 +56,7 @@ class Level:
 class Packing(Pricing):
     """The costs that the datatypes at both ends add to a message of a level between two hosts."""
 
-    def __init__(
-        self, transport: MiddlewareTransport, level: Level, src: Host, dst: Host
-    ) -> None:
+    def __init__(self, transport: MiddlewareTransport, level: Level, src: Host, dst: Host) -> None:
         self.transport = transport
         self.level = level
         self.src = src

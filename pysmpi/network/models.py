@@ -54,9 +54,7 @@ def delay(seconds: float, send: float = 0.0, receive: float = 0.0) -> Plan:
 
 _PUNCTUATION = str.maketrans("", "", "{},")
 
-MODELS: Registry[Model] = Registry(
-    "model", "pysmpi.models", "pysmpi.network.kinds", apart=True
-)
+MODELS: Registry[Model] = Registry("model", "pysmpi.models", "pysmpi.network.kinds", apart=True)
 
 
 def model(

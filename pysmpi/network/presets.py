@@ -31,7 +31,6 @@ class Preset:
     source: str = ""
 
 
-
 def _protocol(line: str, payload: int, wire: int, eager: int, source: str) -> Preset:
     """A network whose packets of `wire` bytes carry `payload`, with a rendezvous from `eager` on.
 
@@ -119,7 +118,5 @@ def find(name: str) -> Preset:
     """The preset of model hybrid called `name`; UsageError if there is none."""
     if name not in HYBRID:
         hint = did_you_mean(name.lower(), HYBRID)
-        raise UsageError(
-            f"network/preset: expected one of {', '.join(HYBRID)}, got {name!r}{hint}"
-        )
+        raise UsageError(f"network/preset: expected one of {', '.join(HYBRID)}, got {name!r}{hint}")
     return HYBRID[name]

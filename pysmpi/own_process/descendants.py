@@ -142,9 +142,7 @@ class JobProcesses:
             ]
             found.update(level)
         found -= {*self.spared, self.owner, _getpid()}
-        return {
-            pid: every[pid] for pid in found if not every[pid].zombie and not _cleans_up(pid)
-        }
+        return {pid: every[pid] for pid in found if not every[pid].zombie and not _cleans_up(pid)}
 
     def _is_marked(self, pid: int) -> bool:
         wanted = f"{MARK}={self.mark}".encode()

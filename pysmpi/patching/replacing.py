@@ -104,4 +104,3 @@ def methods(patches: Patches, kind: type, new: dict[str, Replacement]) -> None:
 
     put(new)
     patches.call_back(lambda: put(old))
-

@@ -194,32 +194,56 @@ class Option:
 
 
 _OPTIONS = [  # fmt: skip
-    Option("network/model", "",
-           "model by SimGrid's name: SMPI (hybrid), LV08, CM02, IB, raw (fluid)"),
+    Option(
+        "network/model", "", "model by SimGrid's name: SMPI (hybrid), LV08, CM02, IB, raw (fluid)"
+    ),
     Option("network/preset", "", "factors of model hybrid: neutral, or smpi (SimGrid's files)"),
-    Option("network/latency-factor", "", "latency factor by size (bytes:factor;...)",
-           latency_factors),
-    Option("network/bandwidth-factor", "", "bandwidth factor by size (bytes:factor;...)",
-           bandwidth_factors),
+    Option(
+        "network/latency-factor", "", "latency factor by size (bytes:factor;...)", latency_factors
+    ),
+    Option(
+        "network/bandwidth-factor",
+        "",
+        "bandwidth factor by size (bytes:factor;...)",
+        bandwidth_factors,
+    ),
     Option("smpi/lat-factor", "", "latency factor in model hybrid only", own_latency_factors),
     Option("smpi/bw-factor", "", "bandwidth factor in model hybrid only", own_bandwidth_factors),
-    Option("network/weight-S", "", "bytes that weigh a link's bandwidth in the round-trip penalty",
-           number),
+    Option(
+        "network/weight-S",
+        "",
+        "bytes that weigh a link's bandwidth in the round-trip penalty",
+        number,
+    ),
     Option("network/TCP-gamma", "", "largest TCP window (bytes); 0: no window", number),
     Option("network/crosstraffic", "", "whether a flow takes 5 % of its way back (yes, no)", flag),
-    Option("smpi/IB-penalty-factors", "0.965;0.925;1.35",
-           "penalties in model ib: of receiving, of sending, of crowded receivers", penalties),
-    Option("network/loopback-bw", "10e9", "bandwidth of a host to itself (bytes/s, or 10GBps)",
-           bandwidth),
+    Option(
+        "smpi/IB-penalty-factors",
+        "0.965;0.925;1.35",
+        "penalties in model ib: of receiving, of sending, of crowded receivers",
+        penalties,
+    ),
+    Option(
+        "network/loopback-bw",
+        "10e9",
+        "bandwidth of a host to itself (bytes/s, or 10GBps)",
+        bandwidth,
+    ),
     Option("network/loopback-lat", "", "latency of a host to itself (s, or 300ns)", duration),
     Option("smpi/os", "0:0:0:0:0", "overhead of a blocking send (bytes:s:s/byte;...)", overheads),
-    Option("smpi/ois", "0:0:0:0:0", "overhead of a non-blocking send (bytes:s:s/byte;...)",
-           overheads),
-    Option("smpi/or", "0:0:0:0:0", "overhead of receiving a detached message (bytes:s:s/byte;...)",
-           overheads),
+    Option(
+        "smpi/ois", "0:0:0:0:0", "overhead of a non-blocking send (bytes:s:s/byte;...)", overheads
+    ),
+    Option(
+        "smpi/or",
+        "0:0:0:0:0",
+        "overhead of receiving a detached message (bytes:s:s/byte;...)",
+        overheads,
+    ),
     Option("loggp/os", "", "overhead of a sender in LogP's family (bytes:s:s/byte;...)", overheads),
-    Option("loggp/or", "", "overhead of a receiver in LogP's family (bytes:s:s/byte;...)",
-           overheads),
+    Option(
+        "loggp/or", "", "overhead of a receiver in LogP's family (bytes:s:s/byte;...)", overheads
+    ),
     Option("loggp/L", "", "latency in LogP's family (s)", duration),
     Option("loggp/g", "", "gap between messages in LogP's family (s)", duration),
     Option("loggp/G", "", "gap per byte in LogP's family (s/byte)", duration),
@@ -231,29 +255,42 @@ _OPTIONS = [  # fmt: skip
     Option("lognp/o", "", "middleware overhead of one side (bytes:s:s/byte;...)", overheads),
     Option("lognp/o-node", "", "the same inside a node", overheads),
     Option("lognp/o-socket", "", "the same inside a socket", overheads),
-    Option("lognp/l", "", "middleware latency of one side, by stride (bytes:s/piece:s/byte;...)",
-           overheads),
+    Option(
+        "lognp/l",
+        "",
+        "middleware latency of one side, by stride (bytes:s/piece:s/byte;...)",
+        overheads,
+    ),
     Option("lognp/l-node", "", "the same inside a node", overheads),
     Option("lognp/l-socket", "", "the same inside a socket", overheads),
     Option("lognp/net", "", "network overhead (bytes:s:s/byte;...)", overheads),
-    Option("smpi/async-small-thresh", "", "messages below (bytes) start before they are received",
-           size),
-    Option("smpi/send-is-detached-thresh", "65536", "messages below (bytes) do not block senders",
-           size),
+    Option(
+        "smpi/async-small-thresh", "", "messages below (bytes) start before they are received", size
+    ),
+    Option(
+        "smpi/send-is-detached-thresh", "65536", "messages below (bytes) do not block senders", size
+    ),
     Option("smpi/coll-selector", "", "library whose choice of algorithms is used; see --selector"),
     Option("smpi/host-speed", "", "speed of this computer (flop/s), or auto", speed),
-    Option("smpi/simulate-computation", "yes", "whether compute takes simulated time (yes, no)",
-           flag),
-    Option("smpi/cpu-threshold", "0", "compute shorter than this (s) is ignored; negative: all",
-           threshold),
+    Option(
+        "smpi/simulate-computation", "yes", "whether compute takes simulated time (yes, no)", flag
+    ),
+    Option(
+        "smpi/cpu-threshold",
+        "0",
+        "compute shorter than this (s) is ignored; negative: all",
+        threshold,
+    ),
     Option("smpi/wtime", "1e-8", "cost of reading the clock (s)", duration),
     Option("smpi/test", "1e-4", "cost of Test and similar calls (s)", duration),
     Option("smpi/iprobe", "1e-4", "cost of Iprobe (s)", duration),
-    Option("smpi/matching", "arrival", "when wildcards can match messages: arrival, posted",
-           matching),
+    Option(
+        "smpi/matching", "arrival", "when wildcards can match messages: arrival, posted", matching
+    ),
     Option("smpi/most-polls", "1000000", "failed tests in a row that end a run (0: never)", count),
-    Option("smpi/grow-injected-times", "yes", "whether repeated failed tests cost more (yes, no)",
-           flag),
+    Option(
+        "smpi/grow-injected-times", "yes", "whether repeated failed tests cost more (yes, no)", flag
+    ),
     Option("platform/most-hosts", "2000000", "largest number of hosts of a platform", whole),
     Option("platform/most-links", "4000000", "largest number of links of a platform", whole),
     Option("disk/scope", "machine", "machine (one shared file system) or host (a disk each)"),
@@ -278,16 +315,33 @@ _OPTIONS = [  # fmt: skip
     Option("memory/stores", "cached", "stores to shared buffers: cached, flush, non-temporal"),
     Option("memory/drain", "0s", "wait after the non-temporal stores of a chunk"),
     Option("memory/release", "keep", "a receiver's copies of shared buffers: keep, flush"),
-    Option("memory/single-copy-start", "", "time for each message with cma, knem or xpmem",
-           duration),
-    Option("memory/single-copy-page", "", "time for each page of 4 KiB with cma, knem or xpmem",
-           duration),
-    Option("smpi/buffering", "infty",
-           "zero: no message leaves before its receive; infty: as the thresholds say", buffering),
-    Option("smpi/barrier-collectives", "no",
-           "whether rooted collectives and scans first wait for all ranks (yes, no)", flag),
-    Option("smpi/list-leaks", "0", "above 0: report objects that are not freed, as --check leaks",
-           count),
+    Option(
+        "memory/single-copy-start", "", "time for each message with cma, knem or xpmem", duration
+    ),
+    Option(
+        "memory/single-copy-page",
+        "",
+        "time for each page of 4 KiB with cma, knem or xpmem",
+        duration,
+    ),
+    Option(
+        "smpi/buffering",
+        "infty",
+        "zero: no message leaves before its receive; infty: as the thresholds say",
+        buffering,
+    ),
+    Option(
+        "smpi/barrier-collectives",
+        "no",
+        "whether rooted collectives and scans first wait for all ranks (yes, no)",
+        flag,
+    ),
+    Option(
+        "smpi/list-leaks",
+        "0",
+        "above 0: report objects that are not freed, as --check leaks",
+        count,
+    ),
     Option("tracing", "no", "whether to write a trace, as --trace (yes, no)", flag),
     Option("tracing/smpi", "no", "the same (yes, no)", flag),
     Option("tracing/filename", "simgrid.trace", "file of this trace"),
@@ -302,6 +356,7 @@ COLLECTIVES = frozenset(
     "barrier bcast reduce allreduce gather gatherv scatter scatterv allgather allgatherv alltoall"
     " alltoallv alltoallw reduce_scatter reduce_scatter_block scan exscan".split()
 )
+
 
 def canonical(name: str, where: str) -> str:
     """The name of an option; raise UsageError, whose text begins with `where`, if unknown."""

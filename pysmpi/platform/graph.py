@@ -200,9 +200,7 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
                 graph.add_node(known[found], kind="switch")
             pair.append(known[found])
         name = link.name.removesuffix("_UP") if link.opposite is not None else link.name
-        graph.add_edge(
-            *pair, key=name, name=name, bandwidth=link.bandwidth, latency=link.latency
-        )
+        graph.add_edge(*pair, key=name, name=name, bandwidth=link.bandwidth, latency=link.latency)
     return graph
 
 

@@ -81,9 +81,7 @@ def _check_size(path: Path, data: bytes) -> None:
             open_nodes.append((event.anchor, 1))
             if len(open_nodes) > _NESTED:
                 line = event.start_mark.line + 1
-                raise UsageError(
-                    f"{path}:{line}: expected a YAML text, got one nested too deeply"
-                )
+                raise UsageError(f"{path}:{line}: expected a YAML text, got one nested too deeply")
             continue
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, size = open_nodes.pop()

@@ -314,9 +314,7 @@ class _Reader:
             self._where(element),
         )
 
-    def _place(
-        self, element: etree._Element, attributes: Mapping[str, str]
-    ) -> Coordinates | None:
+    def _place(self, element: etree._Element, attributes: Mapping[str, str]) -> Coordinates | None:
         text = attributes.get("coordinates")
         if text is None:
             return None

@@ -155,8 +155,7 @@ class _Writer:
         config.update(
             (name, value)
             for name, value in own.items()
-            if not name.startswith(OWN)
-            and name != "network/preset"
+            if not name.startswith(OWN) and name != "network/preset"
         )
         if self._speedless:
             config["smpi/host-speed"] = format_speed(SPEED)
@@ -293,9 +292,7 @@ class _Writer:
                 f"{attach.where}: SimGrid has members of a star that cross one link, and a "
                 f"backbone, got {attach.node} with {len(attach.up)} links"
             )
-        etree.SubElement(
-            parent, "host_link", id=attach.node, up=_copy(up[0]), down=_copy(down[0])
-        )
+        etree.SubElement(parent, "host_link", id=attach.node, up=_copy(up[0]), down=_copy(down[0]))
 
     def _peers(self, zone: ZoneDef) -> dict[str, tuple[LinkDef, LinkDef]]:
         """The links up and down of each peer of a Vivaldi zone."""

@@ -202,9 +202,7 @@ def _read_router(node: Node) -> RouterDef:
     if not node.is_mapping():
         return RouterDef(node.text(), node.where)
     keys = node.fields(("name", "coordinates"), ())
-    return RouterDef(
-        keys["name"].text(), node.where, keys["coordinates"].parse(read_coordinates)
-    )
+    return RouterDef(keys["name"].text(), node.where, keys["coordinates"].parse(read_coordinates))
 
 
 def _read_host(node: Node, known: Known) -> HostDef:

@@ -27,9 +27,7 @@ def leftovers(simulation: Simulation) -> list[Leftover]:
     for number, communicator in sorted(communicators.items()):
         if communicator.p2p.number != number or communicator.kind == "window":
             continue
-        name = describe_communicator(
-            simulation.universe.ranks[communicator.group[0]], communicator
-        )
+        name = describe_communicator(simulation.universe.ranks[communicator.group[0]], communicator)
         found += [(send, f"{said}, in {name}") for send, said in _sends(communicator)]
         found += [(one, f"{said}, in {name}") for one, said in _receives(communicator)]
         found += [(one, f"{said}, in {name}") for one, said in _calls(communicator)]
@@ -55,9 +53,12 @@ def _sends(communicator: Communicator) -> Iterator[tuple[Send, str]]:
         if send.payload is not None:
             source = communicator.remote.group[send.source]
             target = send.context.members[send.destination].pid
-            yield send, (
-                f"rank {target} has not received a message of rank {source}: tag {send.tag}, "
-                f"{text.count(send.nbytes, 'byte')}"
+            yield (
+                send,
+                (
+                    f"rank {target} has not received a message of rank {source}: tag {send.tag}, "
+                    f"{text.count(send.nbytes, 'byte')}"
+                ),
             )
 
 
@@ -81,9 +82,12 @@ def _calls(communicator: Communicator) -> Iterator[tuple[CollectiveState, str]]:
             continue
         call, site = (state.made or {}).get(min(state.values), ("", None))
         others = sorted(set(communicator.group) - set(entered))
-        yield state, (
-            f"{text.ranks(entered)} called {call or public(operation)}{_place(site)}, "
-            f"{text.ranks(others) if others else 'the other side'} did not"
+        yield (
+            state,
+            (
+                f"{text.ranks(entered)} called {call or public(operation)}{_place(site)}, "
+                f"{text.ranks(others) if others else 'the other side'} did not"
+            ),
         )
 
 

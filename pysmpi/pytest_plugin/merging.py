@@ -116,8 +116,10 @@ def _last_phase(outcome: ItemOutcome) -> str:
     """The phase in which the simulation ended."""
     for when in reversed(PHASES):
         if outcome.reports.get(when):
-            return when if len(outcome.reports[when]) < outcome.size or when == "teardown" else (
-                PHASES[PHASES.index(when) + 1]
+            return (
+                when
+                if len(outcome.reports[when]) < outcome.size or when == "teardown"
+                else (PHASES[PHASES.index(when) + 1])
             )
     return "setup"
 

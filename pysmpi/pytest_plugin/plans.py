@@ -132,9 +132,7 @@ def _mpi(mark: pytest.Mark, node: Any, names: Sequence[str], config: pytest.Conf
             sizes = (max(_sizes(least, f"{where}: min_size")[0], *sizes),)
     schedules = given.pop("schedules", 1)
     if not isinstance(schedules, int) or isinstance(schedules, bool) or schedules < 1:
-        raise WrongMark(
-            f"{where}: schedules: expected a number of at least 1, got {schedules!r}"
-        )
+        raise WrongMark(f"{where}: schedules: expected a number of at least 1, got {schedules!r}")
     timeout, unit = given.pop("timeout", None), given.pop("unit", "s")
     if unit not in UNITS:
         raise WrongMark(f"{where}: unit: expected s, m or h, got {unit!r}")

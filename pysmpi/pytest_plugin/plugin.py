@@ -222,5 +222,3 @@ def mpi_tmpdir(request: pytest.FixtureRequest) -> object:
 def mpi_file_name(mpi_tmp_path: Path, request: pytest.FixtureRequest) -> str:
     """The name of a temporary file, the same in all ranks."""
     return str(mpi_tmp_path / f"{request.node}.hdf5")
-
-

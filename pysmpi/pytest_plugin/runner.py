@@ -10,12 +10,12 @@ from typing import Any, Literal
 import pytest
 
 from pysmpi.errors import UsageError
+from pysmpi.job.options import FIELDS
 from pysmpi.pytest_plugin import plans, plugin
 from pysmpi.pytest_plugin.examples import Example, explore, is_property, notes
 from pysmpi.pytest_plugin.merging import PHASES, merged
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.world import Key, LivingWorld
-from pysmpi.run.options import FIELDS
 
 
 class Runner:

@@ -27,6 +27,8 @@ from pysmpi.api import run_job
 from pysmpi.debugging.prompt import Prompt
 from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.isolation.loading.loader import RankProgram, install_main
+from pysmpi.job.job import Job
+from pysmpi.job.options import FIELDS, Options, check
 from pysmpi.kernel.requests import KernelRequest, Receive
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.constants import ERR_PENDING
@@ -39,8 +41,6 @@ from pysmpi.pytest_plugin.plans import OWN
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.reports.result import Result
-from pysmpi.run.job import Job
-from pysmpi.run.options import FIELDS, Options, check
 from pysmpi.text import did_you_mean
 
 _signal: Any = importlib.import_module("_signal")
@@ -269,7 +269,8 @@ class LivingWorld:
             self.before = [one for one, _ in leftovers(self.simulation) if isinstance(one, Receive)]
         elif self.stage == "teardown" and not self.failing and outcome.stuck is None:
             outcome.left = [
-                said for one, said in leftovers(self.simulation)
+                said
+                for one, said in leftovers(self.simulation)
                 if not any(one is other for other in self.before)
             ]
         outcome.seconds = self.simulation.engine.now - self.begun
@@ -356,5 +357,3 @@ class _Peers:
 
     def exception(self) -> PeerFailed:
         return PeerFailed("\n".join([self.what, *self.lines]))
-
-

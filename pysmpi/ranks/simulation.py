@@ -61,7 +61,6 @@ except ImportError:  # pysmpi was installed without a C compiler
     beginning = waiting
 
 
-
 class RankState(Enum):
     """The final state of a rank."""
 

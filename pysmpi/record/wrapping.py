@@ -97,9 +97,7 @@ def isend(notes: Notes, name: str, given: Given) -> After:
 
     def after(request: object) -> None:
         nbytes = _bytes(given["buf"]) if "buf" in given else sum(notes.dumped)
-        number = _send_operation(
-            notes, name, given["self"], given["dest"], given["tag"], nbytes
-        )
+        number = _send_operation(notes, name, given["self"], given["dest"], given["tag"], nbytes)
         if number:
             notes.pending[id(request)] = Pending(request, number, False, False)
 
@@ -172,9 +170,7 @@ def _completed(notes: Notes, pending: Pending, status: Any) -> None:
         nbytes = status.Get_count(MPI.BYTE)
         notes.received += nbytes
         if pending.wild:
-            notes.write(
-                ["match", pending.number, status.Get_source(), status.Get_tag(), nbytes]
-            )
+            notes.write(["match", pending.number, status.Get_source(), status.Get_tag(), nbytes])
 
 
 def wait(notes: Notes, name: str, given: Given) -> After:
@@ -385,9 +381,7 @@ def _of_buffers(known: KnownComm, op: str, given: Given) -> Given:
     return arguments
 
 
-def _of_objects(
-    notes: Notes, known: KnownComm, op: str, given: Given, index: int
-) -> Given:
+def _of_objects(notes: Notes, known: KnownComm, op: str, given: Given, index: int) -> Given:
     """The arguments of a call with Python objects, from the bytes that were pickled in it."""
     root = given.get("root", 0)
     arguments: Given = {"op": op}
@@ -487,9 +481,7 @@ METHODS: dict[str, dict[Describe, list[str]]] = {
         persistent: ["Send_init", "Ssend_init", "Bsend_init", "Rsend_init", "Recv_init"],
         nothing: ["Probe", "probe", "Iprobe", "iprobe"],
         collective: [
-            spelling
-            for name in _COLLECTIVES
-            for spelling in (name.capitalize(), name, f"I{name}")
+            spelling for name in _COLLECTIVES for spelling in (name.capitalize(), name, f"I{name}")
         ],
         makes: "Dup Dup_with_info Clone Split Split_type Create Create_group Create_cart "
         "Create_graph Create_dist_graph Create_dist_graph_adjacent Create_intercomm Merge "
@@ -584,9 +576,7 @@ def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> object
             if after is not None:
                 after(result)
             notes.calls += 1
-            peers = [
-                [role, given[role]] for role in ("dest", "source", "root") if role in given
-            ]
+            peers = [[role, given[role]] for role in ("dest", "source", "root") if role in given]
             notes.write(
                 ["call", notes.calls, name, start, end, key, notes.site(), notes.sent,
                  notes.received, peers, [*before, *notes.operations]]

@@ -171,9 +171,7 @@ class Causes:
                 )))  # fmt: skip
         return lines
 
-    def _explain_receive(
-        self, wait: Wait, piece: Piece, receive: Receive
-    ) -> list[tuple[int, str]]:
+    def _explain_receive(self, wait: Wait, piece: Piece, receive: Receive) -> list[tuple[int, str]]:
         me = wait.pid
         lines: list[tuple[int, str]] = []
         if piece.act:
@@ -226,9 +224,7 @@ class Causes:
                 )))  # fmt: skip
         return lines
 
-    def _elsewhere(
-        self, wait: Wait, receive: Receive, sources: list[int]
-    ) -> list[tuple[int, str]]:
+    def _elsewhere(self, wait: Wait, receive: Receive, sources: list[int]) -> list[tuple[int, str]]:
         """Messages that would fit, in other communicators."""
         me = wait.pid
         here = self.finder.communicator_of(receive.context)
@@ -321,9 +317,7 @@ class Causes:
                     )))  # fmt: skip
         return lines
 
-    def _explain_collective(
-        self, wait: Wait, collective: Collective
-    ) -> list[tuple[int, str]]:
+    def _explain_collective(self, wait: Wait, collective: Collective) -> list[tuple[int, str]]:
         communicator = collective.communicator
         lines: list[tuple[int, str]] = []
         call = called(wait)
@@ -579,9 +573,7 @@ def _counted(wait: Wait, collective: Collective, gone: Sequence[int]) -> str:
     """The number of the call in which a rank waits, and of those that other ranks have made."""
     communicator = collective.communicator
     sides = {id(one): one for one in (communicator, communicator.remote)}.values()
-    made = {
-        side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group
-    }
+    made = {side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group}
     if len(made) != 1 or collective.number < 0:
         return ""
     number = ordinal_of(communicator, wait.pid, collective.number)

@@ -67,9 +67,7 @@ def exit_status(
     return status, "\n".join(messages) or None
 
 
-def _failure(
-    simulation: Simulation, failed: list[tuple[int, BaseException]]
-) -> tuple[int, str]:
+def _failure(simulation: Simulation, failed: list[tuple[int, BaseException]]) -> tuple[int, str]:
     kinds = {kind_of(error) for _, error in failed}
     deadlocks = [error for _, error in failed if isinstance(error, DeadlockError)]
     if kinds == {diagnostics.Deadlock}:

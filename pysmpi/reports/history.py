@@ -59,8 +59,10 @@ class FirstDifference:
         later: dict[str, list[int]] = {}
         for wait in waits:
             collective = wait.collective
-            if wait.pid in gone and collective is not None and (
-                collective.communicator in (self.communicator, self.communicator.remote)
+            if (
+                wait.pid in gone
+                and collective is not None
+                and (collective.communicator in (self.communicator, self.communicator.remote))
             ):
                 place = "" if wait.site is None else f" at {_short(wait.site)}"
                 ordinal = ordinal_of(collective.communicator, wait.pid, collective.number)
@@ -119,9 +121,7 @@ def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> FirstD
     return None
 
 
-def _continues(
-    one: Made, communicator: Communicator, number: int, waits: Iterable[Wait]
-) -> bool:
+def _continues(one: Made, communicator: Communicator, number: int, waits: Iterable[Wait]) -> bool:
     """Whether a rank waits in a later part of the same call of the program.
 
     Lower-case calls consist of several: for the sizes of objects, for their bytes.

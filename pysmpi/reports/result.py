@@ -151,7 +151,9 @@ class Result:
         return (
             "".join(f"<div>{escape(line)}</div>" for line in said)
             + "<table><thead><tr><th>rank</th><th>host</th><th>compute</th><th>waiting</th>"
-            + "<th>end</th><th></th></tr></thead><tbody>" + "".join(rows) + "</tbody></table>"
+            + "<th>end</th><th></th></tr></thead><tbody>"
+            + "".join(rows)
+            + "</tbody></table>"
             + (f"<div>and {count(more, 'more rank')}</div>" if more > 0 else "")
         )
 

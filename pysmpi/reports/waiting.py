@@ -310,9 +310,7 @@ class WaitFinder:
             name = f"I{own.call.op}"
             if operation is not None and operation.persistent:
                 name = f"{own.call.op.capitalize()}_init"
-            return Piece(
-                name, request=request, communicator=own.communicator, operation=operation
-            )
+            return Piece(name, request=request, communicator=own.communicator, operation=operation)
         if isinstance(operation, Partitioned):
             sends = isinstance(operation, PartitionedSend)
             return Piece(
@@ -330,7 +328,6 @@ class WaitFinder:
         if operation is not None:
             return Piece(type(operation).__name__.removesuffix("Operation"), request=request)
         return Piece("", request=request)
-
 
     def _internal(self, request: Send | Receive) -> Piece:
         """A message of MPI's own: the call of the peer that it comes from or goes to."""

@@ -28,11 +28,7 @@ def usual(rows: Rows, axes: Sequence[str]) -> list[SweepPlot]:
 
 def _varied(rows: Rows, axes: Sequence[str]) -> list[str]:
     """The columns of axes with several values."""
-    return [
-        name
-        for name in axes
-        if len({str(row[name]) for row in rows}) > 1
-    ]
+    return [name for name in axes if len({str(row[name]) for row in rows}) > 1]
 
 
 def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPlot) -> None:
@@ -82,8 +78,12 @@ def draw(table: Rows, columns: Sequence[str], axes: Sequence[str], plot: SweepPl
         if lines and series and len(series) <= FEW:
             panel.legend(fontsize="small")
         elif lines and panel is panels[-1]:
-            figure.legend(*panel.get_legend_handles_labels(), loc="outside right upper",
-                          fontsize="x-small", title=", ".join(lines))
+            figure.legend(
+                *panel.get_legend_handles_labels(),
+                loc="outside right upper",
+                fontsize="x-small",
+                title=", ".join(lines),
+            )
             height = max(4.2, 0.16 * len(series))
             figure.set_size_inches(figure.get_figwidth() + 2.5, height)
     panels[0].set_ylabel(plot.y)

@@ -14,8 +14,8 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
+from pysmpi.job.options import FIELDS, OUTPUTS, shown
 from pysmpi.platform.mappings import is_mapping
-from pysmpi.run.options import FIELDS, OUTPUTS, shown
 from pysmpi.text import did_you_mean
 
 # The axes of a study, with the column of each in the table. Later axes vary faster.

@@ -11,13 +11,13 @@ from typing import Any
 
 from pysmpi.collectives.registry import find_selector, is_selector
 from pysmpi.errors import UsageError
+from pysmpi.job.options import FIELDS, check_value
 from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.network.models import find as find_model
 from pysmpi.platform import loader
 from pysmpi.platform.mappings import EXPECTED, is_mapping
 from pysmpi.platform.nodes import Node, compose
 from pysmpi.platform.units import parse_time
-from pysmpi.run.options import FIELDS, check_value
 from pysmpi.sweeps.study import (
     AXES,
     OPTIONS,
@@ -106,9 +106,7 @@ def _placement(node: Node, base: Path) -> str:
     if is_mapping(text):
         return text
     if not (base / text).is_file():
-        raise node.error(
-            f"expected {', '.join(EXPECTED)} or the path of a hostfile, got {text!r}"
-        )
+        raise node.error(f"expected {', '.join(EXPECTED)} or the path of a hostfile, got {text!r}")
     return str(base / text)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from pysmpi.collectives.registry import find_selector, is_selector
 from pysmpi.errors import UsageError
+from pysmpi.job.options import Path, check_value, shown
 from pysmpi.memory.transfer.models import find_memory_model
 from pysmpi.network.models import find as find_model
 from pysmpi.platform import loader
 from pysmpi.platform.mappings import EXPECTED, is_mapping
-from pysmpi.run.options import Path, check_value, shown
 from pysmpi.sweeps.journal import Journal
 from pysmpi.sweeps.scheduling import Report, execute
 from pysmpi.sweeps.study import OPTIONS, SweepStudy, check_values

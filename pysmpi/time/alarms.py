@@ -147,9 +147,7 @@ def _installed(real: _Setitimer) -> None:
 
 
 def _setting(real: _Setitimer) -> _Setitimer:
-    def setitimer(
-        which: int, seconds: float, interval: float = 0.0, /
-    ) -> tuple[float, float]:
+    def setitimer(which: int, seconds: float, interval: float = 0.0, /) -> tuple[float, float]:
         rank = ranks.current()
         if rank.program is None or operator.index(which) != signal.ITIMER_REAL:
             return real(which, seconds, interval)

@@ -65,7 +65,7 @@ def read_recording(file: str) -> ComputeRecording:
                 if not (pid.isdigit() and nanoseconds.isdigit() and line.endswith("\n")):
                     raise UsageError(
                         f'{file}:{number}: expected a rank and nanoseconds, e.g. "3 1200", got '
-                        f'{line.rstrip()!r}'
+                        f"{line.rstrip()!r}"
                     )
                 own = blocks.get(int(pid))
                 if own is None:
@@ -138,9 +138,7 @@ def _check_program(
         _refuse(file, before["name"], now["name"])
     arguments = before.get("arguments"), now["arguments"]
     if None not in arguments and arguments[0] != arguments[1]:
-        _refuse(
-            file, f"arguments {_words(arguments[0])}", f"arguments {_words(arguments[1])}"
-        )
+        _refuse(file, f"arguments {_words(arguments[0])}", f"arguments {_words(arguments[1])}")
     if not same_text and None not in (before.get("text"), now["text"]):
         remarks.append(
             f"{now['name']} has changed since {file} was recorded: its blocks may be others"

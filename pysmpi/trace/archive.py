@@ -157,9 +157,7 @@ class _Archive:
                 host = hosts[place.host] = self.definitions.system_tree_node(
                     place.host, class_name="node", parent=root
                 )
-            group = self.definitions.location_group(
-                f"rank {place.rank}", system_tree_parent=host
-            )
+            group = self.definitions.location_group(f"rank {place.rank}", system_tree_parent=host)
             self.groups.append(group)
             self.locations[place.rank, 0] = self.definitions.location("main thread", group=group)
 

@@ -12,9 +12,9 @@ from pysmpi.trace.events import RankPlace, TracedCall
 from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
+    from pysmpi.job.job import Job
     from pysmpi.ranks.simulation import Simulation
     from pysmpi.reports.result import Result
-    from pysmpi.run.job import Job
 
 # The number of polls depends on time, which may differ a little.
 _POLLS = frozenset(

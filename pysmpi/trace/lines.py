@@ -191,9 +191,7 @@ def take(found: Recording, record: list[Any], sites: dict[int, str]) -> None:
 def made_events(record: Sequence[object]) -> EventRows:
     """The events of a record."""
     kind, process, date, a, b, x = record[1:]
-    rows = EventRows(
-        _whole(kind), _whole(process), _real(date), _whole(a), _real(b), _real(x)
-    )
+    rows = EventRows(_whole(kind), _whole(process), _real(date), _whole(a), _real(b), _real(x))
     if len(set(map(len, rows))) != 1:
         raise Wrong("found columns of different lengths")
     if not all(np.isfinite(column).all() for column in rows[2:]):

@@ -188,4 +188,3 @@ class _Measured:
             (send.number, send.rank, receive.rank, send.tag, send.nbytes, 0,
              events.EAGER if eager else 0, send.communicator, 0)
         )  # fmt: skip
-

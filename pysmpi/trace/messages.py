@@ -112,8 +112,21 @@ class Derivation:
         ready, receive_call = self._ready.pop(receive, (posted, 0))
         self._transfer(
             TracedMessage(
-                number, source, destination, tag, nbytes, begun, date, posted, ready, send_call,
-                receive_call, receive, communicator, collective, bool(mode & events.INTERNAL),
+                number,
+                source,
+                destination,
+                tag,
+                nbytes,
+                begun,
+                date,
+                posted,
+                ready,
+                send_call,
+                receive_call,
+                receive,
+                communicator,
+                collective,
+                bool(mode & events.INTERNAL),
             )  # fmt: skip
         )
 
@@ -127,7 +140,12 @@ class Derivation:
             request = -background.collective if background is not None else 0
         self._wait(
             TracedWait(
-                process.rank, process.call, process.since, date, request, message,
+                process.rank,
+                process.call,
+                process.since,
+                date,
+                request,
+                message,
                 process.collective,
             )  # fmt: skip
         )

@@ -189,9 +189,7 @@ class Recording:
     def calls_of(self, rank: int, thread: int | None = None) -> list[TracedCall]:
         """The calls and the times between calls of a rank, in order of their begin."""
         return [
-            call
-            for call in self._by_rank.get(rank, [])
-            if thread is None or call.thread == thread
+            call for call in self._by_rank.get(rank, []) if thread is None or call.thread == thread
         ]
 
     @cached_property

@@ -20,8 +20,8 @@ from pysmpi.trace.model import MACHINE, NAME, VERSION, Recording
 from pysmpi.version import __version__
 
 if TYPE_CHECKING:
+    from pysmpi.job.job import Job
     from pysmpi.ranks.simulation import Simulation
-    from pysmpi.run.job import Job
 
 
 class Recorder:
@@ -157,7 +157,9 @@ def _facts(job: Job) -> dict[str, object]:
     options = job.options
     return {
         **facts_of(
-            job.machine, options.nprocs, job.program.name,
+            job.machine,
+            options.nprocs,
+            job.program.name,
             {name: getattr(options, name) for name in MACHINE},
         ),  # fmt: skip
         "compute": str(job.compute),

@@ -32,9 +32,7 @@ class TableFormat:
         rank, thread = call.rank, call.thread
         peer = call.peers[0][1] if call.peers else ""
         order = len(self.rows)
-        self.rows.append(
-            (call.start, rank, order, f"Enter,{call.name},{rank},{thread},{peer},,\n")
-        )
+        self.rows.append((call.start, rank, order, f"Enter,{call.name},{rank},{thread},{peer},,\n"))
         self.rows.append(
             (
                 call.end,

@@ -64,4 +64,3 @@ def lines(path: str) -> Iterator[bytes]:
     except _errors(pyarrow) as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(f"{path}: expected the table of a recording: {reason}") from None
-

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pysmpi.isolation.loading.loader import FunctionProgram, find_program
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options, check
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached, recorder_for

@@ -12,8 +12,8 @@ from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.page import assemble, column, page, page_data
 from pysmpi.analysis.why import analyse
 from pysmpi.isolation.loading.loader import FunctionProgram
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options, check
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
 from pysmpi.trace.recorder import Recorder, attached

@@ -126,6 +126,4 @@ def judge(bug: Bug, directory: Path) -> Verdict:
     report = result.error or ""
     named = {int(number) for number in re.findall(r"program\.py(?:\"?, line |:)(\d+)", report)}
     codes = set(re.findall(r"^(PSM\d+) ", report, flags=re.M))
-    return Verdict(
-        bug, bool(report), bool(codes & bug.codes), bug.lines <= named, seconds, report
-    )
+    return Verdict(bug, bool(report), bool(codes & bug.codes), bug.lines <= named, seconds, report)

@@ -111,9 +111,7 @@ def test_empty_messages_have_no_piece_of_their_own():
     sizes = [0, 1, 2, 5, 20, 50, 200, 1000, 5000, 20000, 100000]
     times = {s: 1e-6 + 1e-9 * s if s else 1e-3 for s in sizes}
     sends = {s: t / 2 for s, t in times.items()}
-    result = fit(
-        {"pingpong": times, "send": sends, "recv": sends, "isend": sends}, 1e-3, 1 << 30
-    )
+    result = fit({"pingpong": times, "send": sends, "recv": sends, "isend": sends}, 1e-3, 1 << 30)
     assert [piece.first for piece in result.pieces] == [0]
     network = parse(result.options()["smpi/lat-factor"], "smpi/lat-factor")
     overheads = [parse(result.options()[f"smpi/o{side}"], "smpi/o") for side in "sr"]
@@ -189,7 +187,10 @@ def test_two_ranks_of_a_real_mpi(tmp_path):
     assert names >= {"send", "isend", "recv", "pingpong", "exchange"}
     again = subprocess.run(
         [launcher, "-n", "2", sys.executable, *words],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert again.returncode == UsageError.exit_status and "--force overwrites it" in again.stderr
 

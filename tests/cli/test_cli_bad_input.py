@@ -124,7 +124,7 @@ def test_binary_file(status, tmp_path: Path):
         (["collectives", "allreduc"], "did you mean allreduce?"),
         (["collectives", "--selector", "best"], "selector best: no such selector"),
         (["collectives", "--selector", "ompi", "-n", "0"], "expected at least 1"),
-        (["collectives", "--bytes", "1 apple"], 'expected a size, e.g.'),
+        (["collectives", "--bytes", "1 apple"], "expected a size, e.g."),
         (["collectives", "--selector", "ompi", "--bytes", "1 stone"], "expected a size"),
     ],
 )

@@ -22,8 +22,7 @@ PLATFORM = (
     "network: {bandwidth: 1GBps, latency: 1us}}\n"
 )  # fmt: skip
 PROGRAM = (
-    "from mpi4py import MPI\n"
-    "if MPI.COMM_WORLD.rank == 0: raise ValueError('\\x1b]0;title\\x07')\n"
+    "from mpi4py import MPI\nif MPI.COMM_WORLD.rank == 0: raise ValueError('\\x1b]0;title\\x07')\n"
 )
 
 

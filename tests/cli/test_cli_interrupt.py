@@ -116,7 +116,7 @@ main()
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize(
-    "name", ["pysmpi.cli.main", "click", "pysmpi.cli.run", "pysmpi.run.job", "numpy"]
+    "name", ["pysmpi.cli.main", "click", "pysmpi.cli.run", "pysmpi.job.job", "numpy"]
 )
 def test_while_the_command_line_is_imported(name: str) -> None:
     done = subprocess.run(
@@ -240,7 +240,9 @@ def test_no_signal_is_lost_in_a_callback(start, write, name, number):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_second_signal_ends_at_once(start, write, tmp_path: Path):
-    write("prog.py", """
+    write(
+        "prog.py",
+        """
 from mpi4py import MPI
 world = MPI.COMM_WORLD
 if world.rank == 1:
@@ -254,7 +256,8 @@ if world.rank == 1:
         while True:
             pass
 world.Barrier()
-""")
+""",
+    )
     process = start("run", "-n", "2", "--compute", "none", "--trace", "t.json", "prog.py")
     assert process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)

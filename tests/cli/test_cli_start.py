@@ -22,7 +22,7 @@ def test_a_plain_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None
     )  # fmt: skip
     assert done.returncode == 0
     loaded = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
-    assert "pysmpi.run.job" in loaded
+    assert "pysmpi.job.job" in loaded
     assert loaded.isdisjoint(LATER)
 
 

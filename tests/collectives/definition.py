@@ -59,8 +59,16 @@ class Case:
                 sends = receives = row
             calls.append(
                 Call(
-                    op, rank, self.size, self.root, count, self.type_size, sends, receives,
-                    self.commutative, self.in_place and (op not in ROOTED or rank == self.root),
+                    op,
+                    rank,
+                    self.size,
+                    self.root,
+                    count,
+                    self.type_size,
+                    sends,
+                    receives,
+                    self.commutative,
+                    self.in_place and (op not in ROOTED or rank == self.root),
                     nodes=None if self.nodes is None else Nodes(self.nodes),
                     selection=self.selection,
                 )  # fmt: skip

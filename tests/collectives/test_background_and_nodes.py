@@ -13,8 +13,8 @@ from pysmpi.collectives import registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.selection import Selection
 from pysmpi.isolation.loading.loader import FunctionProgram
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 
 RANKS = 6
 VECTOR = 12_000  # bytes

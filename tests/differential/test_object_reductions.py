@@ -55,5 +55,5 @@ def test_uncaught_exceptions_are_the_programs(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "unsupported operand type(s) for +: 'dict' and 'dict'" in done.stderr
-    assert "program.py\", line 3" in done.stderr
+    assert 'program.py", line 3' in done.stderr
     assert "/pysmpi/" not in done.stderr

@@ -71,8 +71,7 @@ def test_same_calls_are_refused(when: str, tmp_path: Path) -> None:
     differ = [
         f"{call}: {got[call]}; MPICH {outcome}"
         for call, outcome in expected.items()
-        if got[call] != outcome
-        and not any(re.fullmatch(pattern, call) for pattern in OTHERWISE)
+        if got[call] != outcome and not any(re.fullmatch(pattern, call) for pattern in OTHERWISE)
     ]
     assert not differ, "\n".join(differ)
 

@@ -60,7 +60,8 @@ def listed(tmp_path_factory):
     source = DATA / "routes" / "routes.cpp"
     subprocess.run(
         ["g++", "-std=c++17", str(source), "-o", str(program), "-lsimgrid"],
-        check=True, timeout=120,
+        check=True,
+        timeout=120,
     )
     return program
 

@@ -60,9 +60,7 @@ def test_clocks_on_a_shared_core_are_those_of_smpi(tmp_path, way, size):
     if way == "given":
         path = tmp_path / "blocks.txt"
         lines = [
-            f"{rank} {round(1e9 * block)}\n"
-            for rank in range(size)
-            for block in blocks(rank, size)
+            f"{rank} {round(1e9 * block)}\n" for rank in range(size) for block in blocks(rank, size)
         ]
         path.write_text(
             "# pysmpi compute 1, nanoseconds of blocks on a core of flop/s: 1e9\n" + "".join(lines)

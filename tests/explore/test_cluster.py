@@ -18,7 +18,7 @@ from pysmpi.explore.executor import Executions
 from pysmpi.explore.exploration import SearchLimits
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.remote import on_workers
-from pysmpi.run.options import Options
+from pysmpi.job.options import Options
 
 distributed = pytest.importorskip("distributed", reason="the extra sweep is not installed")
 
@@ -99,7 +99,6 @@ def test_a_program_that_the_workers_cannot_run_is_refused(
     def work(executor: Executions) -> None:
         executor.submit(Observer(), None)
         executor.next()
-
 
     line = CommandLine([], "script", "missing.py", [], [], {})
     with distributed.Client(address) as client:

@@ -185,9 +185,7 @@ def exchange() -> None:
 
 
 def test_sends_are_buffered_or_not() -> None:
-    ends = Counter(
-        run(exchange, 2, schedule="random", seed=seed).exit_status for seed in range(20)
-    )
+    ends = Counter(run(exchange, 2, schedule="random", seed=seed).exit_status for seed in range(20))
     assert set(ends) == {0, 3}
     failed = run(exchange, 2, replay_schedule="s")
     assert failed.deadlock is not None
@@ -220,9 +218,9 @@ def crowd() -> None:
 def test_noise_keeps_the_penalties_of_model_ib() -> None:
     # The message to rank 2 shares a link with one other, but leaves a host with a crowded receiver.
     ends = {
-        (model, schedule): run(
-            crowd, 5, platform="cluster", model=model, schedule=schedule
-        ).ranks[2]["end_seconds"]
+        (model, schedule): run(crowd, 5, platform="cluster", model=model, schedule=schedule).ranks[
+            2
+        ]["end_seconds"]
         for model in ("ib", "fluid")
         for schedule in ("time", "noise:0.0001")
     }
@@ -298,8 +296,12 @@ def test_the_same_seed_gives_the_same_run_in_every_process(tmp_path: Any) -> Non
         command = [sys.executable, "-m", "pysmpi", "run", "-n", "3", "--schedule", "random"]
         command += ["--seed", "5", "--report", "-", str(program)]
         ended = subprocess.run(
-            command, env=os.environ | variables,
-            capture_output=True, text=True, check=True, timeout=300,
+            command,
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
         )
         outputs.add(ended.stdout)
     assert len(outputs) == 1

@@ -14,8 +14,8 @@ from pysmpi.explore.executor import Executions, Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
 from pysmpi.isolation.loading.loader import FunctionProgram
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 
 
 def job(main: Callable[..., Any], ranks: int, args: Sequence[Any] = ()) -> Callable[[], Job]:
@@ -308,5 +308,3 @@ def third() -> None:
         return
     order = [comm.recv(source=MPI.ANY_SOURCE) for _ in range(comm.size - 1)]
     assert order[1] != 3
-
-

@@ -36,8 +36,7 @@ GROUPS = {
     ),
     "identity": (
         "process number, host name, user, session, `uuid`, `sys.flags`",
-        "values of the calling rank: process numbers from 5,000,000 on, the host of the "
-        "platform",
+        "values of the calling rank: process numbers from 5,000,000 on, the host of the platform",
     ),
     "environment": (
         "environment variables, also those that C code and child processes see",

@@ -105,7 +105,8 @@ def _settings(found: Snapshot) -> None:
         ],
         "limits": {
             name: resource.getrlimit(getattr(resource, name))
-            for name in dir(resource) if name.startswith("RLIMIT_")
+            for name in dir(resource)
+            if name.startswith("RLIMIT_")
         },
         "priority": os.getpriority(os.PRIO_PROCESS, 0),
         "locale": locale.setlocale(locale.LC_ALL),

@@ -25,7 +25,7 @@ def simulations(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[Any]]:
             super().__init__(*args)
             made.append(weakref.ref(self))
 
-    monkeypatch.setattr("pysmpi.run.job.Simulation", Followed)
+    monkeypatch.setattr("pysmpi.job.job.Simulation", Followed)
     return made
 
 

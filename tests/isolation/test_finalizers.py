@@ -218,14 +218,17 @@ def lines_of(done: subprocess.CompletedProcess[str], rank: int) -> list[str]:
 
 
 def test_finalizers_run_at_the_end_of_their_rank_the_latest_first():
-    done = run(FINALIZERS + """
+    done = run(
+        FINALIZERS
+        + """
     atexit.register(say, "registered-first")
     weakref.finalize(kept, say, "first")
     weakref.finalize(kept, say, "second")
     weakref.finalize(kept, say, "never").atexit = False
     atexit.register(say, "registered-last")
     weakref.finalize(kept, say, "third")
-    """)
+    """
+    )
     assert done.stderr == ""
     assert lines_of(done, 0) == lines_of(done, 1) == [
         "registered-last", "third", "second", "first", "registered-first"
@@ -233,21 +236,25 @@ def test_finalizers_run_at_the_end_of_their_rank_the_latest_first():
 
 
 def test_a_finalizer_that_fails_keeps_no_other_from_running():
-    done = run(FINALIZERS + """
+    done = run(
+        FINALIZERS
+        + """
     def fail():
         weakref.finalize(kept, say, "late")
         raise ValueError("wrong")
     weakref.finalize(kept, say, "first")
     weakref.finalize(kept, fail)
     sys.exit()
-    """)
+    """
+    )
     assert done.stderr.count("ValueError: wrong") == 2
     assert lines_of(done, 0) == lines_of(done, 1) == ["late", "first"]
 
 
 def test_finalizers_of_the_caller_stay_its_own(tmp_path: Path):
     script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         import weakref
         import pysmpi
         class Kept: pass
@@ -260,7 +267,8 @@ def test_finalizers_of_the_caller_stay_its_own(tmp_path: Path):
             weakref.finalize(kept, print, "of the caller")
             pysmpi.run(rank, 2, compute="none")
             print("run")
-    """))
+    """)
+    )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert done.stderr == ""
     lines = done.stdout.splitlines()
@@ -269,7 +277,9 @@ def test_finalizers_of_the_caller_stay_its_own(tmp_path: Path):
 
 
 def test_open_generators_are_closed_in_their_rank():
-    done = run(FINALIZERS + """
+    done = run(
+        FINALIZERS
+        + """
     import contextlib
     del Kept, kept
     def generate(name):
@@ -286,7 +296,9 @@ def test_open_generators_are_closed_in_their_rank():
     managed = contextlib.contextmanager(generate)("managed")
     managed.__enter__()
     fresh = generate("fresh")
-    """, start="from mpi4py import MPI; comm = MPI.COMM_WORLD")
+    """,
+        start="from mpi4py import MPI; comm = MPI.COMM_WORLD",
+    )
     assert done.stderr == ""
     assert sorted(lines_of(done, 0)) == sorted(lines_of(done, 1)) == ["alone", "listed", "managed"]
 

@@ -40,7 +40,8 @@ def python(arguments: list[str], cwd: str, stdin: str = "") -> str:
         input=stdin,
         text=True,
         capture_output=True,
-        check=True, timeout=100,
+        check=True,
+        timeout=100,
     )
     return done.stdout
 

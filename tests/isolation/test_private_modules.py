@@ -13,8 +13,8 @@ import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.isolation.kinds.environment import FIRST_PID
 from pysmpi.isolation.loading.loader import CommandProgram, FunctionProgram, ScriptProgram
+from pysmpi.job.interpreter import Interpreter
 from pysmpi.mpi.base import constants as c
-from pysmpi.run.interpreter import Interpreter
 
 HELPER = """
 from mpi4py import MPI

@@ -36,9 +36,7 @@ def test_a_rank_waits_for_a_module_that_another_is_importing(site, write, capsys
     assert 1 <= result.seconds < 1.001
 
 
-def test_other_ranks_do_not_see_a_module_that_a_rank_is_importing(
-    site, write, capsys, monkeypatch
-):
+def test_other_ranks_do_not_see_a_module_that_a_rank_is_importing(site, write, capsys, monkeypatch):
     monkeypatch.setattr(rules, "KNOWN_SHARED", rules.KNOWN_SHARED | {"sleepy"})
     site("sleepy/__init__.py", "import sleepy.inner, time\ntime.sleep(0.5)\nlate = object()")
     site("sleepy/inner.py", "early = object()")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pysmpi.isolation.kinds.rank_environment import Invocation, RankEnvironment
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.isolation.threads import locks
+from pysmpi.job.interpreter import Interpreter
 from pysmpi.mpi.base.ranks import FreeTransport, Rank, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.ranks.simulation import RankState, Simulation
-from pysmpi.run.interpreter import Interpreter
 
 
 class InterpretedRanks:
@@ -46,7 +46,6 @@ def run(main: Any, size: int = 1, states: Any = RankState.FINISHED) -> list[Any]
     with Interpreter(
         program, mpi=types.ModuleType("mpi4py.MPI"), start_fiber=simulation.start_thread
     ) as interpreter:
-
         simulation.door.exchange = interpreter.exchange
 
         simulation.add_world(range(size), InterpretedRanks(interpreter, size))

@@ -333,9 +333,7 @@ class Client:
 
 def _of_another_rank(client: Client, name: str) -> tuple[list[str], list[int], str, str]:
     """The stack of a rank that waits while another one has stopped, and values in it."""
-    (thread,) = (
-        one["id"] for one in client.ask("threads")["threads"] if one["name"] == name
-    )
+    (thread,) = (one["id"] for one in client.ask("threads")["threads"] if one["name"] == name)
     frames = client.ask("stackTrace", threadId=thread)["stackFrames"]
     answers = [
         client.ask("evaluate", expression=text, frameId=frames[0]["id"], context="watch")["result"]

@@ -99,8 +99,8 @@ def test_two_runs_in_one_process_leave_nothing_behind(write):
         import numpy
         import pysmpi
         from pysmpi.isolation.loading.loader import ScriptProgram
-        from pysmpi.run.job import Job
-        from pysmpi.run.options import Options
+        from pysmpi.job.job import Job
+        from pysmpi.job.options import Options
 
         def variables_of_c():
             with open("/proc/self/environ"):

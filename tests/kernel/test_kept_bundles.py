@@ -64,9 +64,7 @@ def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, 
             group = range(first, first + together)
             running = []
             for i in group:
-                running += [
-                    Activity(1.0, 1.0, 8.0, pairs[i], weights, kinds[i]) for _ in range(3)
-                ]
+                running += [Activity(1.0, 1.0, 8.0, pairs[i], weights, kinds[i]) for _ in range(3)]
                 running.append(Activity(1.0, 1.0, 19.0, seconds[i], alone))
             for one in running:
                 system.add(one)

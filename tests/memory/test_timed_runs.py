@@ -148,7 +148,7 @@ def test_ranks_of_one_core_and_windows_are_priced_too():
     ("model", "cfg", "message"),
     [
         ("lines", {"line_state": "M"}, "memory/line-state: expected E or I, got 'M'"),
-        ("fame", {"primitive": "sr3"}, "program: expected a file .*did you mean \"sr2\"|sr1"),
+        ("fame", {"primitive": "sr3"}, 'program: expected a file .*did you mean "sr2"|sr1'),
         ("fame", {"primitive": "barrier-central"}, "memory/primitive: expected a program that"),
         ("fame", {"protocol": "MESY"}, "MESY"),
     ],

@@ -79,8 +79,11 @@ def test_reductions_need_equal_buffers():
     assert a.reduce(IN_PLACE, np.zeros(3), 1, ROOT).in_place
     assert a.allreduce(IN_PLACE, np.zeros(3), OTHER).in_place
     assert a.scan(IN_PLACE, np.zeros(3)).in_place
-    for call in (lambda s, r: a.reduce(s, r, 1, ROOT), lambda s, r: a.allreduce(s, r, OTHER),
-                 a.scan):
+    for call in (
+        lambda s, r: a.reduce(s, r, 1, ROOT),
+        lambda s, r: a.allreduce(s, r, OTHER),
+        a.scan,
+    ):
         assert call(frozen(), np.zeros(3)).send.count == 3
         with pytest.raises(ValueError):
             call(frozen(), np.zeros(4))

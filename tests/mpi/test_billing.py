@@ -131,9 +131,7 @@ def test_a_block_before_a_wrong_call_is_billed_once(name: str) -> None:
         if family in HANDLES and method not in ENDING:
             bound = getattr(HANDLES[family](), method)
             array = np.zeros(2)
-            calls += [
-                (bound, wrong) for wrong in WRONG.values() if wrong or method not in WAITING
-            ]
+            calls += [(bound, wrong) for wrong in WRONG.values() if wrong or method not in WAITING]
             calls += [(bound, (array, -7)), (bound, (array, 5, -3)), (bound, (lambda: 0, 0))]
         for call, wrong in calls:
             before = MPI.Wtime()

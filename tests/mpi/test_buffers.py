@@ -111,6 +111,7 @@ def test_wrong_indices_and_values():
     with pytest.raises(ValueError):
         b.buffer.allocate(-1)
     with pytest.raises(TypeError):
+
         class Mine(b.buffer):
             pass
 
@@ -159,14 +160,26 @@ def matrix():
     return np.arange(6, dtype="f4").reshape(2, 3)
 
 
-@pytest.mark.parametrize("make", [
-    lambda: bytearray(b"abcd"), lambda: memoryview(bytearray(8)).cast("i"),
-    lambda: array.array("d", [1, 2]), lambda: matrix(), lambda: matrix().T,
-    lambda: np.zeros((2, 0)), lambda: np.zeros(3, "c16"), lambda: np.zeros(3, ">i4"),
-    lambda: np.zeros(3, "M8[s]"), lambda: np.zeros(2, "U3"), lambda: np.zeros(2, "i4,f8"),
-    lambda: np.array(1.5), lambda: (ctypes.c_int * 3)(1, 2, 3), lambda: mmap.mmap(-1, 64),
-    lambda: b.buffer.allocate(5),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bytearray(b"abcd"),
+        lambda: memoryview(bytearray(8)).cast("i"),
+        lambda: array.array("d", [1, 2]),
+        lambda: matrix(),
+        lambda: matrix().T,
+        lambda: np.zeros((2, 0)),
+        lambda: np.zeros(3, "c16"),
+        lambda: np.zeros(3, ">i4"),
+        lambda: np.zeros(3, "M8[s]"),
+        lambda: np.zeros(2, "U3"),
+        lambda: np.zeros(2, "i4,f8"),
+        lambda: np.array(1.5),
+        lambda: (ctypes.c_int * 3)(1, 2, 3),
+        lambda: mmap.mmap(-1, 64),
+        lambda: b.buffer.allocate(5),
+    ],
+)
 def test_every_contiguous_buffer_is_flat_bytes(make):
     obj = make()
     memory = acquire(obj, writable=True).memory
@@ -226,8 +239,12 @@ class Device:
     def __init__(self, values, **changes):
         self.values = values
         self.__cuda_array_interface__ = {
-            "version": 3, "data": (values.ctypes.data, False), "typestr": values.dtype.str,
-            "shape": values.shape, "strides": values.strides} | changes
+            "version": 3,
+            "data": (values.ctypes.data, False),
+            "typestr": values.dtype.str,
+            "shape": values.shape,
+            "strides": values.strides,
+        } | changes
 
 
 def test_cuda_array_interface():
@@ -241,10 +258,15 @@ def test_cuda_array_interface():
     for refused in (lambda: shown[0], shown.tobytes, lambda: shown.cast("d")):
         with pytest.raises(BufferError):
             refused()
-    for changes, error in (({"mask": 1}, BufferError), ({"typestr": ">f8"}, BufferError),
-                           ({"strides": (16,)}, BufferError), ({"shape": 4}, TypeError),
-                           ({"data": (1,)}, ValueError), ({"data": (0, True)}, BufferError),
-                           ({"typestr": "<fX"}, ValueError)):
+    for changes, error in (
+        ({"mask": 1}, BufferError),
+        ({"typestr": ">f8"}, BufferError),
+        ({"strides": (16,)}, BufferError),
+        ({"shape": 4}, TypeError),
+        ({"data": (1,)}, ValueError),
+        ({"data": (0, True)}, BufferError),
+        ({"typestr": "<fX"}, ValueError),
+    ):
         with pytest.raises(error):
             acquire(Device(values, **changes), writable=True)
     with pytest.warns(RuntimeWarning):

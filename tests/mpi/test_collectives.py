@@ -391,9 +391,7 @@ def cases(draw: st.DrawFn) -> Case:
         form=draw(st.sampled_from(FORMS)),
         op=draw(st.sampled_from(REDUCERS)),
         counts=draw(st.lists(st.sampled_from((0, 1, 3, 40)), min_size=size, max_size=size)),
-        delays=draw(
-            st.lists(st.sampled_from((0.0, 1e-6, 1e-3)), min_size=size, max_size=size)
-        ),
+        delays=draw(st.lists(st.sampled_from((0.0, 1e-6, 1e-3)), min_size=size, max_size=size)),
     )
 
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 from pysmpi.mpi.buffers import copying
 from pysmpi.mpi.buffers.copying import LIMITS, copy
 from pysmpi.mpi.datatypes import layouts
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options
 
 LINE = 64  # bytes
 LARGE = 128 << 10  # bytes from which the alignment matters

@@ -48,11 +48,17 @@ def test_predefined(name):
 
 
 def test_sizes_of_pairs_are_those_of_c_structures():
-    sizes = {name: (d.PREDEFINED[name].size, d.PREDEFINED[name].extent,
-                    d.PREDEFINED[name].true_extent)
-             for name in ("SHORT_INT", "INT_INT", "LONG_INT", "DOUBLE_INT", "LONG_DOUBLE_INT")}
-    assert sizes == {"SHORT_INT": (6, 8, 8), "INT_INT": (8, 8, 8), "LONG_INT": (12, 16, 12),
-                     "DOUBLE_INT": (12, 16, 12), "LONG_DOUBLE_INT": (20, 32, 20)}
+    sizes = {
+        name: (d.PREDEFINED[name].size, d.PREDEFINED[name].extent, d.PREDEFINED[name].true_extent)
+        for name in ("SHORT_INT", "INT_INT", "LONG_INT", "DOUBLE_INT", "LONG_DOUBLE_INT")
+    }
+    assert sizes == {
+        "SHORT_INT": (6, 8, 8),
+        "INT_INT": (8, 8, 8),
+        "LONG_INT": (12, 16, 12),
+        "DOUBLE_INT": (12, 16, 12),
+        "LONG_DOUBLE_INT": (20, 32, 20),
+    }
 
 
 CONSTRUCTORS = [
@@ -64,8 +70,18 @@ CONSTRUCTORS = [
     ("INDEXED_BLOCK", {"blocklength": 2, "displacements": [3, 9]}),
     ("HINDEXED_BLOCK", {"blocklength": 2, "displacements": [3, 90]}),
     ("SUBARRAY", {"sizes": [4, 5], "subsizes": [2, 3], "starts": [1, 1], "order": c.ORDER_F}),
-    ("DARRAY", {"size": 4, "rank": 2, "gsizes": [5, 6], "distribs": [c.DISTRIBUTE_BLOCK] * 2,
-                "dargs": [c.DISTRIBUTE_DFLT_DARG] * 2, "psizes": [2, 2], "order": c.ORDER_C}),
+    (
+        "DARRAY",
+        {
+            "size": 4,
+            "rank": 2,
+            "gsizes": [5, 6],
+            "distribs": [c.DISTRIBUTE_BLOCK] * 2,
+            "dargs": [c.DISTRIBUTE_DFLT_DARG] * 2,
+            "psizes": [2, 2],
+            "order": c.ORDER_C,
+        },
+    ),
     ("RESIZED", {"lb": -3, "extent": 40}),
     ("DUP", {}),
 ]
@@ -128,8 +144,9 @@ def test_names_belong_to_the_handle_of_a_rank(own_rank):
 
 def test_attributes_are_copied_and_deleted():
     log = []
-    key = Datatype.Create_keyval(lambda datatype, key, value: value + 1,
-                                 lambda datatype, key, value: log.append(value))
+    key = Datatype.Create_keyval(
+        lambda datatype, key, value: value + 1, lambda datatype, key, value: log.append(value)
+    )
     made = INT.Create_vector(2, 1, 3)
     made.Set_attr(key, 7)
     copy = made.Dup()

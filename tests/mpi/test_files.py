@@ -129,9 +129,7 @@ def test_what_a_file_is(path):
 
 def test_permissions_of_a_new_file(path):
     def main(rank: Rank) -> None:
-        MPI.File.Open(
-            MPI.COMM_SELF, path, RDWR, MPI.Info.Create({"file_perm": "0600"})
-        ).Close()
+        MPI.File.Open(MPI.COMM_SELF, path, RDWR, MPI.Info.Create({"file_perm": "0600"})).Close()
 
     simulate(1, main)
     assert path.stat().st_mode & 0o777 == 0o600

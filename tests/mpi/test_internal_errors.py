@@ -141,7 +141,8 @@ OF_THE_PROGRAM: dict[str, tuple[type[BaseException], Callable[[Any], Any]]] = {
     "memory with a shape of words": (TypeError, lambda comm: comm.Send(Described(shape="2"), 0)),
     "memory with too few strides": (BufferError, lambda comm: comm.Send(Described(strides=()), 0)),
     "memory with strides of words": (
-        TypeError, lambda comm: comm.Send(Described(shape=("2",), strides=(8,)), 0)
+        TypeError,
+        lambda comm: comm.Send(Described(shape=("2",), strides=(8,)), 0),
     ),
     "memory on no device": (TypeError, lambda comm: MPI.Get_address(NoDevice())),
     "no requests": (TypeError, lambda comm: MPI.Request.Waitall(3)),

@@ -25,78 +25,94 @@ def values():
     return np.arange(10.0)
 
 
-@pytest.mark.parametrize("spell, count, first", [
-    (lambda a: a, 10, 0),
-    (lambda a: [a, DOUBLE], 10, 0),
-    (lambda a: (a, DOUBLE), 10, 0),
-    (lambda a: [a, "d"], 10, 0),
-    (lambda a: [a, None], 10, 0),
-    (lambda a: [a, 4], 4, 0),
-    (lambda a: [a, (4, 3)], 4, 3),
-    (lambda a: [a, (None, 3)], 7, 3),
-    (lambda a: [a, [4, None]], 4, 0),
-    (lambda a: [a, 4, DOUBLE], 4, 0),
-    (lambda a: [a, None, "f8"], 10, 0),
-    (lambda a: [a, (4, 3), DOUBLE], 4, 3),
-    (lambda a: [a, 4, 3, DOUBLE], 4, 3),
-    (lambda a: [a, 0, 3, DOUBLE], 0, 3),
-    (lambda a: [memoryview(a), DOUBLE], 10, 0),
-    (lambda a: [array.array("d", a), 4], 4, 0),
-    (lambda a: a.reshape(2, 5), 10, 0),
-    (lambda a: [b.BOTTOM, 4, DOUBLE.Create_hindexed([1], [b.Get_address(a)])
-                .Create_resized(0, 8).Commit()], 4, 0),
-])
+@pytest.mark.parametrize(
+    "spell, count, first",
+    [
+        (lambda a: a, 10, 0),
+        (lambda a: [a, DOUBLE], 10, 0),
+        (lambda a: (a, DOUBLE), 10, 0),
+        (lambda a: [a, "d"], 10, 0),
+        (lambda a: [a, None], 10, 0),
+        (lambda a: [a, 4], 4, 0),
+        (lambda a: [a, (4, 3)], 4, 3),
+        (lambda a: [a, (None, 3)], 7, 3),
+        (lambda a: [a, [4, None]], 4, 0),
+        (lambda a: [a, 4, DOUBLE], 4, 0),
+        (lambda a: [a, None, "f8"], 10, 0),
+        (lambda a: [a, (4, 3), DOUBLE], 4, 3),
+        (lambda a: [a, 4, 3, DOUBLE], 4, 3),
+        (lambda a: [a, 0, 3, DOUBLE], 0, 3),
+        (lambda a: [memoryview(a), DOUBLE], 10, 0),
+        (lambda a: [array.array("d", a), 4], 4, 0),
+        (lambda a: a.reshape(2, 5), 10, 0),
+        (
+            lambda a: [
+                b.BOTTOM,
+                4,
+                DOUBLE.Create_hindexed([1], [b.Get_address(a)]).Create_resized(0, 8).Commit(),
+            ],
+            4,
+            0,
+        ),
+    ],
+)
 def test_spellings(spell, count, first):
     a = values()
     message = m.send(spell(a))
     assert message.count == count
-    assert np.array_equal(np.frombuffer(message.pack(), "d"), a[first:first + count])
+    assert np.array_equal(np.frombuffer(message.pack(), "d"), a[first : first + count])
     assert message.nbytes == 8 * count == len(message.snapshot())
 
 
-@pytest.mark.parametrize("spec, error", [
-    (lambda a: [a, 1, 0, "d", None], ValueError),
-    (lambda a: [a], ValueError),
-    (lambda a: [a, (1, 2, 3)], ValueError),
-    (lambda a: [a, (1, 2, 3), DOUBLE], ValueError),
-    (lambda a: [a, "nonsense"], KeyError),
-    (lambda a: [a, -1], ValueError),
-    (lambda a: [a, 0, -1, "d"], ValueError),
-    (lambda a: [a, 0, 11, "d"], ValueError),
-    (lambda a: [None, 1, "d"], ValueError),
-    (lambda a: [a, None, d.DATATYPE_NULL], ValueError),
-    (lambda a: [a, 0, 1, d.DATATYPE_NULL], ValueError),
-    (lambda a: [a, None, INT.Create_resized(0, -4).Commit()], ValueError),
-    (lambda a: [a[:3], None, INT.Create_contiguous(4).Commit()], ValueError),
-    (lambda a: 3, TypeError),
-    (lambda a: None, TypeError),
-    (lambda a: [[1, 2], 2, "d"], TypeError),
-    (lambda a: [a, 1.5], TypeError),
-    (lambda a: a[::2], BufferError),
-    (lambda a: a.astype(">f8"), BufferError),
-    (lambda a: np.zeros(2, "i4,f8"), KeyError),
-])
+@pytest.mark.parametrize(
+    "spec, error",
+    [
+        (lambda a: [a, 1, 0, "d", None], ValueError),
+        (lambda a: [a], ValueError),
+        (lambda a: [a, (1, 2, 3)], ValueError),
+        (lambda a: [a, (1, 2, 3), DOUBLE], ValueError),
+        (lambda a: [a, "nonsense"], KeyError),
+        (lambda a: [a, -1], ValueError),
+        (lambda a: [a, 0, -1, "d"], ValueError),
+        (lambda a: [a, 0, 11, "d"], ValueError),
+        (lambda a: [None, 1, "d"], ValueError),
+        (lambda a: [a, None, d.DATATYPE_NULL], ValueError),
+        (lambda a: [a, 0, 1, d.DATATYPE_NULL], ValueError),
+        (lambda a: [a, None, INT.Create_resized(0, -4).Commit()], ValueError),
+        (lambda a: [a[:3], None, INT.Create_contiguous(4).Commit()], ValueError),
+        (lambda a: 3, TypeError),
+        (lambda a: None, TypeError),
+        (lambda a: [[1, 2], 2, "d"], TypeError),
+        (lambda a: [a, 1.5], TypeError),
+        (lambda a: a[::2], BufferError),
+        (lambda a: a.astype(">f8"), BufferError),
+        (lambda a: np.zeros(2, "i4,f8"), KeyError),
+    ],
+)
 def test_refusals(spec, error):
     with pytest.raises(error):
         m.send(spec(values()))
 
 
-KINDS = st.sampled_from((
-    lambda: DOUBLE,
-    lambda: INT,
-    lambda: DOUBLE.Create_contiguous(3).Commit(),
-    lambda: DOUBLE.Create_vector(2, 1, 3).Commit(),
-    lambda: DOUBLE.Create_vector(2, 1, -3).Commit(),
-    lambda: DOUBLE.Create_resized(-8, 24).Commit(),
-    lambda: DOUBLE.Create_resized(0, -8).Commit(),
-    lambda: DOUBLE.Create_vector(2, 1, 3),  # not committed
-    lambda: DOUBLE.Create_contiguous(0).Commit(),
-    lambda: DOUBLE.Create_hindexed([1, 2], [16, 0]).Commit(),
-    lambda: d.DATATYPE_NULL,
-    lambda: "d",
-))
-COUNTS = st.one_of(st.none(), st.integers(-1, 12), st.booleans(),
-                   st.tuples(st.integers(0, 5), st.integers(0, 5)))
+KINDS = st.sampled_from(
+    (
+        lambda: DOUBLE,
+        lambda: INT,
+        lambda: DOUBLE.Create_contiguous(3).Commit(),
+        lambda: DOUBLE.Create_vector(2, 1, 3).Commit(),
+        lambda: DOUBLE.Create_vector(2, 1, -3).Commit(),
+        lambda: DOUBLE.Create_resized(-8, 24).Commit(),
+        lambda: DOUBLE.Create_resized(0, -8).Commit(),
+        lambda: DOUBLE.Create_vector(2, 1, 3),  # not committed
+        lambda: DOUBLE.Create_contiguous(0).Commit(),
+        lambda: DOUBLE.Create_hindexed([1, 2], [16, 0]).Commit(),
+        lambda: d.DATATYPE_NULL,
+        lambda: "d",
+    )
+)
+COUNTS = st.one_of(
+    st.none(), st.integers(-1, 12), st.booleans(), st.tuples(st.integers(0, 5), st.integers(0, 5))
+)
 
 
 @given(KINDS, COUNTS, st.booleans(), st.integers(0, 12), st.booleans())
@@ -109,7 +125,10 @@ def test_the_short_path_gives_the_message_of_the_general_one(kind, count, whole,
         return
     general = m._parse(spec, writable)
     assert (short.count, short.nbytes, short.origin) == (
-        general.count, general.nbytes, general.origin)
+        general.count,
+        general.nbytes,
+        general.origin,
+    )
     assert short.datatype is general.datatype is datatype
     assert bytes(short.pack()) == bytes(general.pack())
     assert (short.data is None) == (general.data is None)
@@ -117,11 +136,14 @@ def test_the_short_path_gives_the_message_of_the_general_one(kind, count, whole,
     assert bytes(short.pack()) == bytes(general.pack())
 
 
-@pytest.mark.parametrize("kind", [
-    DOUBLE,
-    DOUBLE.Create_contiguous(2).Commit(),
-    DOUBLE.Create_vector(2, 1, 3).Commit(),
-])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        DOUBLE,
+        DOUBLE.Create_contiguous(2).Commit(),
+        DOUBLE.Create_vector(2, 1, 3).Commit(),
+    ],
+)
 def test_the_common_spellings_take_the_short_path(kind):
     assert contiguous([values(), 2, kind], True) is not None
 
@@ -177,12 +199,17 @@ def test_data_of_a_message_is_the_memory_of_the_program():
     assert np.frombuffer(kept, "d")[0] == 42
 
 
-layouts = st.sampled_from((
-    lambda: DOUBLE, lambda: DOUBLE.Create_vector(2, 1, 2), lambda: DOUBLE.Create_contiguous(2),
-    lambda: DOUBLE.Create_indexed([1, 2], [3, 0]), lambda: DOUBLE.Create_resized(0, 24),
-    lambda: DOUBLE.Create_subarray([2, 2], [2, 1], [0, 1]),
-    lambda: DOUBLE.Create_indexed_block(1, [0, 3, 4, 7, 9, 11, 20, 22, 23]),
-))
+layouts = st.sampled_from(
+    (
+        lambda: DOUBLE,
+        lambda: DOUBLE.Create_vector(2, 1, 2),
+        lambda: DOUBLE.Create_contiguous(2),
+        lambda: DOUBLE.Create_indexed([1, 2], [3, 0]),
+        lambda: DOUBLE.Create_resized(0, 24),
+        lambda: DOUBLE.Create_subarray([2, 2], [2, 1], [0, 1]),
+        lambda: DOUBLE.Create_indexed_block(1, [0, 3, 4, 7, 9, 11, 20, 22, 23]),
+    )
+)
 
 
 @settings(deadline=None)
@@ -194,7 +221,7 @@ def test_copies_go_through_both_layouts(source, target, n, k):
     sent, received = m.send([memory, n, source]), m.receive([room, k, target])
     moved = m.copy_message(sent, received)
     assert moved == min(n * source.size, k * target.size)
-    stream = np.frombuffer(bytes(sent.pack()), "d")[:moved // 8]
+    stream = np.frombuffer(bytes(sent.pack()), "d")[: moved // 8]
     layout = target._live().layout
     where = layout.plan(k).positions()[:moved:8] // 8 if k else np.array([], int)
     expected = np.full(200, -1.0)
@@ -218,8 +245,7 @@ def test_blocks_of_equal_size():
     blocks = m.equal_blocks(a, True, 4)
     assert (blocks.count, blocks.nbytes, len(blocks)) == (3, 12, 4)
     assert bytes(blocks.block(2).pack()) == a[6:9].tobytes()
-    assert m.equal_blocks([a, 2, INT], False, 4).block(3).pack().tolist() == \
-        list(a[6:8].tobytes())
+    assert m.equal_blocks([a, 2, INT], False, 4).block(3).pack().tolist() == list(a[6:8].tobytes())
     pair = INT.Create_vector(2, 1, 2).Create_resized(0, 12).Commit()
     spread = m.equal_blocks([a, 1, pair], False, 4)
     assert np.array_equal(np.frombuffer(spread.block(1).pack(), "i4"), [3, 5])
@@ -228,21 +254,24 @@ def test_blocks_of_equal_size():
     assert m.equal_blocks(object(), False, 3, c.PROC_NULL).nbytes == 0
 
 
-@pytest.mark.parametrize("spec, counts, displacements", [
-    (lambda a: a, [4, 3, 3], [0, 4, 7]),
-    (lambda a: [a, [1, 2, 3]], [1, 2, 3], [0, 1, 3]),
-    (lambda a: [a, ([1, 2, 3], [5, 0, 2])], [1, 2, 3], [5, 0, 2]),
-    (lambda a: [a, [1, 2, 3], [5, 0, 2], DOUBLE], [1, 2, 3], [5, 0, 2]),
-    (lambda a: [a, 2], [2, 2, 2], [0, 2, 4]),
-    (lambda a: [a, (2, 3), "d"], [2, 2, 2], [0, 3, 6]),
-    (lambda a: [a, np.array([1, 2, 3]), None, DOUBLE], [1, 2, 3], [0, 1, 3]),
-])
+@pytest.mark.parametrize(
+    "spec, counts, displacements",
+    [
+        (lambda a: a, [4, 3, 3], [0, 4, 7]),
+        (lambda a: [a, [1, 2, 3]], [1, 2, 3], [0, 1, 3]),
+        (lambda a: [a, ([1, 2, 3], [5, 0, 2])], [1, 2, 3], [5, 0, 2]),
+        (lambda a: [a, [1, 2, 3], [5, 0, 2], DOUBLE], [1, 2, 3], [5, 0, 2]),
+        (lambda a: [a, 2], [2, 2, 2], [0, 2, 4]),
+        (lambda a: [a, (2, 3), "d"], [2, 2, 2], [0, 3, 6]),
+        (lambda a: [a, np.array([1, 2, 3]), None, DOUBLE], [1, 2, 3], [0, 1, 3]),
+    ],
+)
 def test_vectors(spec, counts, displacements):
     a = values()
     blocks = m.vector(spec(a), False, 3)
     assert list(blocks.counts) == counts
     for i, (n, at) in enumerate(zip(counts, displacements)):
-        assert np.array_equal(np.frombuffer(blocks.block(i).pack(), "d"), a[at:at + n])
+        assert np.array_equal(np.frombuffer(blocks.block(i).pack(), "d"), a[at : at + n])
 
 
 def test_wrong_vectors():

@@ -14,21 +14,34 @@ EXTERNAL = "external32"
 
 
 def external(datatype, data):
-    out = bytearray(datatype.Pack_external_size(EXTERNAL, memoryview(data).nbytes
-                                                // datatype.extent))
+    out = bytearray(
+        datatype.Pack_external_size(EXTERNAL, memoryview(data).nbytes // datatype.extent)
+    )
     assert datatype.Pack_external(EXTERNAL, data, out, 0) == len(out)
     return bytes(out)
 
 
-@pytest.mark.parametrize("name, value, expected", [
-    ("INT", 3, "00000003"), ("SHORT", -2, "fffe"), ("LONG", 3, "00000003"),
-    ("UNSIGNED_LONG", 2**32 - 1, "ffffffff"), ("LONG_LONG", 3, "0000000000000003"),
-    ("DOUBLE", 3, "4008000000000000"), ("FLOAT", 3, "40400000"), ("WCHAR", 65, "0041"),
-    ("C_BOOL", 1, "01"), ("C_COMPLEX", 3 + 1j, "404000003f800000"),
-    ("LONG_DOUBLE", 1.5, "3fff8" + "0" * 27), ("LONG_DOUBLE", -2, "c000" + "0" * 28),
-    ("LONG_DOUBLE", 0, "0" * 32), ("FLOAT16_T", 1, "3c00"), ("AINT", 1, "0000000000000001"),
-    ("C_LONG_DOUBLE_COMPLEX", 1 + 2j, "3fff" + "0" * 28 + "4000" + "0" * 28),
-])
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("INT", 3, "00000003"),
+        ("SHORT", -2, "fffe"),
+        ("LONG", 3, "00000003"),
+        ("UNSIGNED_LONG", 2**32 - 1, "ffffffff"),
+        ("LONG_LONG", 3, "0000000000000003"),
+        ("DOUBLE", 3, "4008000000000000"),
+        ("FLOAT", 3, "40400000"),
+        ("WCHAR", 65, "0041"),
+        ("C_BOOL", 1, "01"),
+        ("C_COMPLEX", 3 + 1j, "404000003f800000"),
+        ("LONG_DOUBLE", 1.5, "3fff8" + "0" * 27),
+        ("LONG_DOUBLE", -2, "c000" + "0" * 28),
+        ("LONG_DOUBLE", 0, "0" * 32),
+        ("FLOAT16_T", 1, "3c00"),
+        ("AINT", 1, "0000000000000001"),
+        ("C_LONG_DOUBLE_COMPLEX", 1 + 2j, "3fff" + "0" * 28 + "4000" + "0" * 28),
+    ],
+)
 def test_external_numbers(name, value, expected):
     datatype = d.PREDEFINED[name]
     data = np.array([value], datatype._live().dtype)
@@ -51,8 +64,14 @@ def test_long_doubles_survive_external32():
 def test_external_structures():
     inner = d.Datatype.Create_struct([1, 2], [0, 8], [d.LONG, d.SHORT])
     datatype = inner.Create_contiguous(3).Create_resized(0, 64).Commit()
-    dtype = np.dtype({"names": ["a", "b"], "formats": ["i8", ("i2", 2)], "offsets": [0, 8],
-                      "itemsize": inner.extent})
+    dtype = np.dtype(
+        {
+            "names": ["a", "b"],
+            "formats": ["i8", ("i2", 2)],
+            "offsets": [0, 8],
+            "itemsize": inner.extent,
+        }
+    )
     data = np.zeros(128, np.uint8)
     for start in (0, 64):
         rows = np.ndarray((3,), dtype, data, start)
@@ -104,10 +123,13 @@ def error_class(call):
 
 def test_errors():
     record = d.INT._live()
-    assert error_class(lambda: packing.pack(record, bytes(8), bytearray(7), 0, None)) \
+    assert (
+        error_class(lambda: packing.pack(record, bytes(8), bytearray(7), 0, None)) == c.ERR_TRUNCATE
+    )
+    assert (
+        error_class(lambda: packing.unpack(record, bytes(7), 0, bytearray(8), None))
         == c.ERR_TRUNCATE
-    assert error_class(lambda: packing.unpack(record, bytes(7), 0, bytearray(8), None)) \
-        == c.ERR_TRUNCATE
+    )
     assert error_class(lambda: packing.pack(record, bytes(8), bytearray(9), -1, None)) == c.ERR_ARG
     assert error_class(lambda: d.INT.Pack_external_size("native", 1)) == c.ERR_UNSUPPORTED_DATAREP
     assert error_class(lambda: packing.size(record, -1)) == c.ERR_COUNT

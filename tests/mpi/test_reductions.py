@@ -22,16 +22,30 @@ from pysmpi.mpi.operators.operators import Op
 
 pytestmark = pytest.mark.usefixtures("own_rank")
 
-NUMPY = {"MAX": np.maximum, "MIN": np.minimum, "SUM": np.add, "PROD": np.multiply,
-         "LAND": np.logical_and, "LOR": np.logical_or, "LXOR": np.logical_xor,
-         "BAND": np.bitwise_and, "BOR": np.bitwise_or, "BXOR": np.bitwise_xor}
+NUMPY = {
+    "MAX": np.maximum,
+    "MIN": np.minimum,
+    "SUM": np.add,
+    "PROD": np.multiply,
+    "LAND": np.logical_and,
+    "LOR": np.logical_or,
+    "LXOR": np.logical_xor,
+    "BAND": np.bitwise_and,
+    "BOR": np.bitwise_or,
+    "BXOR": np.bitwise_xor,
+}
 # MPI 4.1, section 6.9.2; MPICH lets characters take part as integers.
 KINDS = {
     "integer": "MAX MIN SUM PROD LAND BAND LOR BOR LXOR BXOR",
     "multi": "MAX MIN SUM PROD LAND BAND LOR BOR LXOR BXOR",
     "fortran": "MAX MIN SUM PROD BAND BOR BXOR",
-    "real": "MAX MIN SUM PROD", "complex": "SUM PROD", "logical": "LAND LOR LXOR",
-    "byte": "BAND BOR BXOR", "pair": "MAXLOC MINLOC", "char": "", "packed": "",
+    "real": "MAX MIN SUM PROD",
+    "complex": "SUM PROD",
+    "logical": "LAND LOR LXOR",
+    "byte": "BAND BOR BXOR",
+    "pair": "MAXLOC MINLOC",
+    "char": "",
+    "packed": "",
 }
 
 
@@ -66,8 +80,9 @@ def test_predefined_operations(name, operation):
     assert np.array_equal(y, expected)
 
 
-@pytest.mark.parametrize("name", ["SHORT_INT", "INT_INT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT",
-                                  "LONG_DOUBLE_INT"])
+@pytest.mark.parametrize(
+    "name", ["SHORT_INT", "INT_INT", "LONG_INT", "FLOAT_INT", "DOUBLE_INT", "LONG_DOUBLE_INT"]
+)
 def test_locations(name):
     datatype = d.PREDEFINED[name]
     dtype = datatype._live().dtype
@@ -94,14 +109,18 @@ def test_locations(name):
 
 
 @settings(deadline=None)
-@given(st.sampled_from(sorted(set(NUMPY) - {"LAND", "LOR", "LXOR"})), st.integers(1, 6),
-       st.sampled_from((0, 1, 2, 7, 20000)))
+@given(
+    st.sampled_from(sorted(set(NUMPY) - {"LAND", "LOR", "LXOR"})),
+    st.integers(1, 6),
+    st.sampled_from((0, 1, 2, 7, 20000)),
+)
 def test_folds_go_from_left_to_right(operation, ranks, count):
     operator, record = OPERATORS[operation], d.INT._live()
     rows = [numbers(np.dtype("i4"), count, seed) for seed in range(ranks)]
     streams = [row.tobytes() for row in rows]
-    expected = [row.tobytes() for row in
-                [reduce(NUMPY[operation], rows[:i + 1]) for i in range(ranks)]]
+    expected = [
+        row.tobytes() for row in [reduce(NUMPY[operation], rows[: i + 1]) for i in range(ranks)]
+    ]
     assert reductions.reduce(operator, streams, count, record) == expected[-1]
     assert reductions.prefixes(operator, streams, count, record) == expected
     assert streams == [row.tobytes() for row in rows]
@@ -114,8 +133,9 @@ def test_sums_of_floats_do_not_depend_on_the_count(count):
     expected = 0.0
     for value in columns:
         expected += value
-    result = reductions.reduce(OPERATORS["SUM"], [np.full(count, v).tobytes() for v in columns],
-                               count, d.DOUBLE._live())
+    result = reductions.reduce(
+        OPERATORS["SUM"], [np.full(count, v).tobytes() for v in columns], count, d.DOUBLE._live()
+    )
     assert (np.frombuffer(result) == expected).all()
 
 
@@ -179,9 +199,10 @@ def test_user_operations_are_limited_and_copied():
 
 
 def test_objects(as_mpi4py):
-    assert [ops.PREDEFINED[name](6, 3) for name in
-            ("MAX", "MIN", "SUM", "PROD", "BAND", "BOR", "BXOR", "REPLACE", "NO_OP")] == \
-        [6, 3, 9, 18, 2, 7, 5, 3, 6]
+    assert [
+        ops.PREDEFINED[name](6, 3)
+        for name in ("MAX", "MIN", "SUM", "PROD", "BAND", "BOR", "BXOR", "REPLACE", "NO_OP")
+    ] == [6, 3, 9, 18, 2, 7, 5, 3, 6]
     assert (ops.LAND(1, 0), ops.LOR(2, 0), ops.LXOR(2, 3)) == (False, True, False)
     assert ops.MAXLOC((1, 5), (1, 2)) == (1, 2) and ops.MINLOC((1, 5), (2, 0)) == (1, 5)
     with pytest.raises(ValueError):
@@ -248,7 +269,7 @@ def test_quads_round_to_nearest_even_and_know_the_special_numbers():
     assert quads.decode(room)[0] == float("-inf")
     quads.combine("SUM", infinity, room, False)
     assert quads.decode(room)[0] != quads.decode(room)[0]
-    largest = (2 - ulp) * Fraction(2)**16383
+    largest = (2 - ulp) * Fraction(2) ** 16383
     room = bytearray(quad(largest))
     quads.combine("SUM", quad(largest), room, False)
     assert quads.decode(room)[0] == float("inf")
@@ -256,7 +277,7 @@ def test_quads_round_to_nearest_even_and_know_the_special_numbers():
     assert quads.decode(quad(tiny))[0] == tiny and quads.decode(quad(tiny / 2))[0] == 0
     room = bytearray(quad(3) + quad(4))
     quads.combine("PROD", quad(1) + quad(2), room, True)
-    assert [quads.decode(room[i:i + 16])[0] for i in (0, 16)] == [-5, 10]
+    assert [quads.decode(room[i : i + 16])[0] for i in (0, 16)] == [-5, 10]
 
 
 @pytest.mark.parametrize(

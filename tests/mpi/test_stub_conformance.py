@@ -79,9 +79,7 @@ def expected(function: ast.FunctionDef) -> list[tuple[str, Any, Any]]:
     for i, (arg, default) in enumerate(zip(positional, defaults)):
         only = i < len(args.posonlyargs)
         kind = kinds.POSITIONAL_ONLY if only else kinds.POSITIONAL_OR_KEYWORD
-        parameters.append(
-            (arg.arg, kind, kinds.empty if default is None else value_of(default))
-        )
+        parameters.append((arg.arg, kind, kinds.empty if default is None else value_of(default)))
     if args.vararg is not None:
         parameters.append((args.vararg.arg, kinds.VAR_POSITIONAL, kinds.empty))
     for arg, default in zip(args.kwonlyargs, args.kw_defaults):

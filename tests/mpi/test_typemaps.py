@@ -30,8 +30,12 @@ class Map:
         return self.ub - self.lb
 
     def at(self, displacement):
-        return Map([(s, d + displacement) for s, d in self.entries],
-                   self.lb + displacement, self.ub + displacement, self.empty)
+        return Map(
+            [(s, d + displacement) for s, d in self.entries],
+            self.lb + displacement,
+            self.ub + displacement,
+            self.empty,
+        )
 
     def bytes(self):
         return [d + k for s, d in self.entries for k in range(s)]
@@ -41,8 +45,9 @@ def together(maps):
     maps = [m for m in maps if not m.empty]
     if not maps:
         return Map([], empty=True)
-    return Map([e for m in maps for e in m.entries],
-               min(m.lb for m in maps), max(m.ub for m in maps))
+    return Map(
+        [e for m in maps for e in m.entries], min(m.lb for m in maps), max(m.ub for m in maps)
+    )
 
 
 def copies(base, displacements):
@@ -70,8 +75,23 @@ basics = st.sampled_from(BASICS).map(basic)
 def derived(draw, children):
     record, base = draw(children)
     ext = base.extent
-    kind = draw(st.sampled_from(("contiguous", "vector", "hvector", "indexed", "hindexed",
-                                 "block", "struct", "subarray", "darray", "resized", "dup")))
+    kind = draw(
+        st.sampled_from(
+            (
+                "contiguous",
+                "vector",
+                "hvector",
+                "indexed",
+                "hindexed",
+                "block",
+                "struct",
+                "subarray",
+                "darray",
+                "resized",
+                "dup",
+            )
+        )
+    )
     if kind == "contiguous":
         n = draw(small)
         made = copies(base, [i * ext for i in range(n)])
@@ -81,8 +101,10 @@ def derived(draw, children):
     if kind in ("vector", "hvector"):
         n, length, stride = draw(small), draw(small), draw(st.integers(-4, 30))
         step = stride * ext if kind == "vector" else stride
-        return (t.vector(record, n, length, stride, in_bytes=kind == "hvector"),
-                copies(base, [i * step + j * ext for i in range(n) for j in range(length)]))
+        return (
+            t.vector(record, n, length, stride, in_bytes=kind == "hvector"),
+            copies(base, [i * step + j * ext for i in range(n) for j in range(length)]),
+        )
     if kind in ("indexed", "hindexed", "block"):
         n = draw(st.one_of(small, st.integers(8, 12)))
         where = draw(st.lists(st.integers(-5, 25), min_size=n, max_size=n))
@@ -93,15 +115,20 @@ def derived(draw, children):
         else:
             made = t.indexed(record, lengths, where, in_bytes=kind == "hindexed")
         scale = 1 if kind == "hindexed" else ext
-        return made, copies(base, [d * scale + j * ext for d, k in zip(where, lengths)
-                                   for j in range(k)])
+        return made, copies(
+            base, [d * scale + j * ext for d, k in zip(where, lengths) for j in range(k)]
+        )
     if kind == "struct":
-        parts = [(record, base), draw(children), draw(children)][:draw(st.integers(1, 3))]
+        parts = [(record, base), draw(children), draw(children)][: draw(st.integers(1, 3))]
         lengths = [draw(small) for _ in parts]
         where = [draw(st.integers(-10, 60)) for _ in parts]
         made = t.struct(lengths, where, [p[0] for p in parts])
-        whole = together([copies(m, [d + j * m.extent for j in range(n)])
-                          for (_, m), n, d in zip(parts, lengths, where)])
+        whole = together(
+            [
+                copies(m, [d + j * m.extent for j in range(n)])
+                for (_, m), n, d in zip(parts, lengths, where)
+            ]
+        )
         excess = whole.extent % made.layout.align
         if excess and any(p[1].origin != base.origin for p in parts):
             whole.ub += made.layout.align - excess
@@ -142,8 +169,9 @@ def derived(draw, children):
         for p, at in zip(grid, coords):
             rank = rank * p + at
         made = t.darray(record, prod(grid), rank, sizes, distribs, dargs, grid, order)
-    strides = [prod(sizes[i + 1:]) if order == c.ORDER_C else prod(sizes[:i])
-               for i in range(ndims)]
+    strides = [
+        prod(sizes[i + 1 :]) if order == c.ORDER_C else prod(sizes[:i]) for i in range(ndims)
+    ]
     loops = list(zip(owned, strides))
     if order == c.ORDER_FORTRAN:
         loops.reverse()
@@ -244,32 +272,40 @@ def test_long_blocks_are_copied_without_an_index():
 
 def test_empty_types():
     double = t.PREDEFINED["DOUBLE"]
-    for record in (t.contiguous(double, 0), t.vector(double, 3, 0, 2), t.struct([], [], []),
-                   t.indexed(double, [0, 0], [1, 2]), t.vector(t.contiguous(double, 0), 3, 2, 1)):
+    for record in (
+        t.contiguous(double, 0),
+        t.vector(double, 3, 0, 2),
+        t.struct([], [], []),
+        t.indexed(double, [0, 0], [1, 2]),
+        t.vector(t.contiguous(double, 0), 3, 2, 1),
+    ):
         assert record.layout is EMPTY
     kept = t.resized(t.contiguous(double, 0), -4, 12)
     assert (kept.layout.lb, kept.layout.extent, kept.layout.size) == (-4, 12, 0)
     assert t.contiguous(kept, 3).layout.extent == 36
 
 
-@pytest.mark.parametrize("make, error", [
-    (lambda r: t.contiguous(r, -1), c.ERR_COUNT),
-    (lambda r: t.vector(r, 2, -1, 1), c.ERR_COUNT),
-    (lambda r: t.indexed(r, [1, -1], [0, 0]), c.ERR_COUNT),
-    (lambda r: t.subarray(r, [4], [5], [0], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.subarray(r, [4], [2], [3], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.subarray(r, [], [], [], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.subarray(r, [4], [2], [0], 3), c.ERR_ARG),
-    (lambda r: t.darray(r, 2, 2, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_RANK),
-    (lambda r: t.darray(r, 2, 0, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.darray(r, 2, 0, [4], [c.DISTRIBUTE_NONE], [1], [2], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.darray(r, 2, 0, [4], [5], [1], [2], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.darray(r, 4, 0, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_ARG),
-    (lambda r: t.f90_real(40, 30), c.ERR_OTHER),
-    (lambda r: t.f90_integer(40), c.ERR_OTHER),
-    (lambda r: t.match_size(9, 4), c.ERR_ARG),
-    (lambda r: t.match_size(c.TYPECLASS_REAL, 3), c.ERR_ARG),
-])
+@pytest.mark.parametrize(
+    "make, error",
+    [
+        (lambda r: t.contiguous(r, -1), c.ERR_COUNT),
+        (lambda r: t.vector(r, 2, -1, 1), c.ERR_COUNT),
+        (lambda r: t.indexed(r, [1, -1], [0, 0]), c.ERR_COUNT),
+        (lambda r: t.subarray(r, [4], [5], [0], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.subarray(r, [4], [2], [3], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.subarray(r, [], [], [], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.subarray(r, [4], [2], [0], 3), c.ERR_ARG),
+        (lambda r: t.darray(r, 2, 2, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_RANK),
+        (lambda r: t.darray(r, 2, 0, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.darray(r, 2, 0, [4], [c.DISTRIBUTE_NONE], [1], [2], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.darray(r, 2, 0, [4], [5], [1], [2], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.darray(r, 4, 0, [4], [c.DISTRIBUTE_BLOCK], [1], [2], c.ORDER_C), c.ERR_ARG),
+        (lambda r: t.f90_real(40, 30), c.ERR_OTHER),
+        (lambda r: t.f90_integer(40), c.ERR_OTHER),
+        (lambda r: t.match_size(9, 4), c.ERR_ARG),
+        (lambda r: t.match_size(c.TYPECLASS_REAL, 3), c.ERR_ARG),
+    ],
+)
 def test_wrong_arguments(make, error):
     from pysmpi.mpi.base.exceptions import Exception as MPIException
 

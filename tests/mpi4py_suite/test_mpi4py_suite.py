@@ -38,9 +38,7 @@ CHOSEN = [name for name in FILES if f"test_{name}" not in EXCLUDED]
 RANKS = os.environ.get("PYSMPI_SUITE_RANKS") or (
     "3" if os.environ.get("PYSMPI_ALL_SUITES") == "1" else ""
 )
-PARTS = (
-    [Part(int(word), tuple(CHOSEN)) for word in RANKS.split(",")] if RANKS else short(CHOSEN)
-)
+PARTS = [Part(int(word), tuple(CHOSEN)) for word in RANKS.split(",")] if RANKS else short(CHOSEN)
 TIMEOUT = 3600 if RANKS else 600  # seconds, of all processes of a part
 WORST = ("skipped", "passed", "started", "failed")
 SHOWN = 12  # failed tests of a file that are shown with their traceback
@@ -167,18 +165,13 @@ def chosen_files(items: Sequence[Any], part: Part) -> list[str]:
     return [
         item.callspec.params["file"]
         for item in items
-        if getattr(item, "originalname", "") == "test_file"
-        and item.callspec.params["part"] == part
+        if getattr(item, "originalname", "") == "test_file" and item.callspec.params["part"] == part
     ]
 
 
 @pytest.mark.parametrize(
     ("part", "file"),
-    [
-        pytest.param(part, file, id=f"{part.nprocs}-{file}")
-        for part in PARTS
-        for file in part.files
-    ],
+    [pytest.param(part, file, id=f"{part.nprocs}-{file}") for part in PARTS for file in part.files],
 )
 def test_file(
     part: Part,

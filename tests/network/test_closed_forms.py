@@ -164,9 +164,7 @@ def loggps(m: Machine, nbytes: int):
 def plogp(m: Machine, nbytes: int):
     gap = max(nbytes * m.number("loggp/G", 1 / m.bandwidth), m.os(nbytes), m.orecv(nbytes))
     # A receiver is not done before the sender and it have been busy one after the other.
-    return m.os(nbytes), max(
-        m.number("loggp/L", m.latency) + gap, m.os(nbytes) + m.orecv(nbytes)
-    )
+    return m.os(nbytes), max(m.number("loggp/L", m.latency) + gap, m.os(nbytes) + m.orecv(nbytes))
 
 
 def middleware(links: bool, local: bool):

@@ -210,9 +210,7 @@ def allreduce(sizes):
 @pytest.mark.parametrize("ranks", [64, 1024])
 def test_allreduce_takes_what_open_mpi_s_choice_takes(lab, ranks):
     sizes = [8, 64, 512, 1024, 4096, 16 << 10, 64 << 10, 256 << 10, 1 << 20]
-    result = pysmpi.run(
-        allreduce, ranks, args=(sizes,), platform=lab, compute="none", data="none"
-    )
+    result = pysmpi.run(allreduce, ranks, args=(sizes,), platform=lab, compute="none", data="none")
     assert result.selector == "ompi5"
     rows = printed(f"Allreduce, {ranks:,} ranks")
     assert set(rows) < set(sizes)

@@ -110,9 +110,9 @@ def test_a_bound_rises_when_others_have_ended(tmp_path):
         comm = MPI.COMM_WORLD
         if comm.rank == 0:
             sizes = 10_000_000, 1_000_000
-            MPI.Request.Waitall([
-                comm.Isend([numpy.zeros(n, "b"), MPI.BYTE], i + 1) for i, n in enumerate(sizes)
-            ])
+            MPI.Request.Waitall(
+                [comm.Isend([numpy.zeros(n, "b"), MPI.BYTE], i + 1) for i, n in enumerate(sizes)]
+            )
         elif comm.rank < 3:
             comm.Recv([numpy.zeros(10_000_000, "b"), MPI.BYTE])
         return MPI.Wtime()

@@ -160,9 +160,7 @@ def test_a_machine_carries_parameters_for_several_models(seconds):
     assert seconds(machine) == near(2 * LATENCY + BYTE)
     assert seconds(machine, "cm02") == near(4 * LATENCY + BYTE)
     assert seconds(machine, "fluid") == near(LATENCY + BYTE)
-    assert seconds(machine, "cm02", network__latency_factor="5") == near(
-        5 * LATENCY + BYTE
-    )
+    assert seconds(machine, "cm02", network__latency_factor="5") == near(5 * LATENCY + BYTE)
 
 
 def test_a_machine_names_the_model_it_was_made_for(seconds):

@@ -188,9 +188,7 @@ def results_page(entries: Sequence[Entry], results: Mapping[str, Result]) -> str
     return "".join(parts)
 
 
-def _known(
-    entries: Sequence[Entry], results: Mapping[str, Result]
-) -> list[tuple[Entry, Result]]:
+def _known(entries: Sequence[Entry], results: Mapping[str, Result]) -> list[tuple[Entry, Result]]:
     return [(entry, results[entry.package]) for entry in entries if entry.package in results]
 
 

@@ -183,9 +183,7 @@ def test_show_tells_what_is_inside(name):
 
 
 def test_the_machines_are_those_of_the_papers():
-    facts = {
-        name: (load(name).hosts[0].node, len(load(name).hosts)) for name in DESCRIBED
-    }
+    facts = {name: (load(name).hosts[0].node, len(load(name).hosts)) for name in DESCRIBED}
     assert {name: (node.cores, node.sockets, len(node.distances), hosts)
             for name, (node, hosts) in facts.items()} == {
         "multicore-cluster": (8, 2, 2, 8),

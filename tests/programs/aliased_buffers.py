@@ -1,6 +1,6 @@
 """Collective calls whose send and receive buffers begin at one address, on one process.
 
-    aliased_buffers.py OUTCOMES.json
+aliased_buffers.py OUTCOMES.json
 """
 
 from __future__ import annotations

@@ -31,10 +31,21 @@ fresh = itertools.count()
 WRONG = ("None", "'x'", "2.5", "-9", "object()", "[None]", "angry", "liar")
 ARRAYS = ("times", "spans", "objects", "strings", "texts", "records")
 WRONG_BUFFERS = (
-    "odd_device", "odd_dlpack",
-    "angry_device", "[times, 4]", "[strings, None, 'x']",
-    "[records, (4, None)]", "[texts, 4, 0]", "{}", "[angry, 1, MPI.INT]", "[a, angry]", "[a, liar]",
-    "[a, 1, angry]", "[a, ([4], angry), MPI.INT]", "[a, ([angry], [0]), MPI.INT]", *ARRAYS,
+    "odd_device",
+    "odd_dlpack",
+    "angry_device",
+    "[times, 4]",
+    "[strings, None, 'x']",
+    "[records, (4, None)]",
+    "[texts, 4, 0]",
+    "{}",
+    "[angry, 1, MPI.INT]",
+    "[a, angry]",
+    "[a, liar]",
+    "[a, 1, angry]",
+    "[a, ([4], angry), MPI.INT]",
+    "[a, ([angry], [0]), MPI.INT]",
+    *ARRAYS,
 )
 TOO_LARGE = "1 << 70"
 NULLS = {

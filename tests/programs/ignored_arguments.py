@@ -1,6 +1,6 @@
 """Calls with arguments that MPI ignores, or that are null, empty or in place, on two ranks.
 
-    ignored_arguments.py OUTCOMES.json
+ignored_arguments.py OUTCOMES.json
 """
 
 # ruff: noqa: B023  calls are made at once
@@ -166,6 +166,7 @@ def in_place():
     place = MPI.IN_PLACE
     for name in ("Allgather", "Alltoall", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block"):
         for form in (name, f"I{name.lower()}", f"{name}_init"):
+
             def call():
                 data = ints(*range(10 * rank, 10 * rank + 4))
                 request = getattr(comm, form)(place, data)

@@ -197,7 +197,16 @@ CALLS = {
 # A negative integer is no timeout there.
 ENDLESS = ("Lock.acquire", "RLock.acquire")
 # Loops in Python's own code that such numbers do not end.
-LOOPS = ("asyncio.sleep", "wait_for", "Semaphore.acquire", "Queue.get", "Queue.put", "Barrier.wait", "Timer", "Condition.wait")
+LOOPS = (
+    "asyncio.sleep",
+    "wait_for",
+    "Semaphore.acquire",
+    "Queue.get",
+    "Queue.put",
+    "Barrier.wait",
+    "Timer",
+    "Condition.wait",
+)
 # Calls with wrong numbers of arguments, or wrong names of them.
 ARGUMENTS = [
     "time.sleep()", "time.sleep(1, 2)", "time.sleep(seconds=1)", "time.time(1)", "time.perf_counter(x=1)",
@@ -224,7 +233,12 @@ def main():
     rows = {}
     for name, (function, large) in CALLS.items():
         for value in [*WRONG, *SMALL, *LARGE]:
-            if value is None and not large or name in ENDLESS and repr(value) in ("-1", "Index(-1)"):
+            if (
+                value is None
+                and not large
+                or name in ENDLESS
+                and repr(value) in ("-1", "Index(-1)")
+            ):
                 continue  # it waits for ever
             # NaN ends no such wait in CPython either.
             if name in LOOPS and (

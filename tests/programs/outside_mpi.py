@@ -41,8 +41,11 @@ OBJECTS = {
     "memory": "MPI.buffer.allocate(8)",
 }  # fmt: skip
 LEFT_OUT = {
-    "Init": "initializes", "Init_thread": "initializes", "Finalize": "ends MPI",
-    "Session.Init": "initializes", "Comm.Abort": "ends the process",
+    "Init": "initializes",
+    "Init_thread": "initializes",
+    "Finalize": "ends MPI",
+    "Session.Init": "initializes",
+    "Comm.Abort": "ends the process",
 }
 
 

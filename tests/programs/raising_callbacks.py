@@ -1,6 +1,6 @@
 """Functions and objects of the program that raise while MPI calls them, on two ranks.
 
-    raising_callbacks.py OUTCOMES.json
+raising_callbacks.py OUTCOMES.json
 """
 
 from __future__ import annotations

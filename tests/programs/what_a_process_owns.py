@@ -275,8 +275,16 @@ def looks(function):
     except Exception as error:
         kept = type(error).__name__
     text = re.sub("0x[0-9a-f]+", "0x", repr(function))
-    return [text, type(function).__name__, signature, kept, bool(function.__doc__),
-            inspect.isbuiltin(function), inspect.isfunction(function), function.__module__]
+    return [
+        text,
+        type(function).__name__,
+        signature,
+        kept,
+        bool(function.__doc__),
+        inspect.isbuiltin(function),
+        inspect.isfunction(function),
+        function.__module__,
+    ]
 
 
 def traced(function):
@@ -302,9 +310,21 @@ def received(number):
 
 
 def stream(file):
-    return [type(file).__name__, file.name, file.mode, file.encoding, file.errors, file.newlines,
-            file.line_buffering, file.write_through, file.isatty(), file.fileno(),
-            type(file.buffer).__name__, file.readable(), file.writable()]
+    return [
+        type(file).__name__,
+        file.name,
+        file.mode,
+        file.encoding,
+        file.errors,
+        file.newlines,
+        file.line_buffering,
+        file.write_through,
+        file.isatty(),
+        file.fileno(),
+        type(file.buffer).__name__,
+        file.readable(),
+        file.writable(),
+    ]
 
 
 def child(function):
@@ -730,9 +750,13 @@ def main():
         found[row] = error + evaluate(expression)
         world.Barrier()
     with open(path, "w") as file:
-        file.write("{\n" + ",\n".join(
-            f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()
-        ) + "\n}\n")
+        file.write(
+            "{\n"
+            + ",\n".join(
+                f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found.items()
+            )
+            + "\n}\n"
+        )
 
     def say(*words):
         os.write(at_exit, (" ".join(map(str, words)) + "\n").encode())

@@ -75,13 +75,13 @@ LATE: dict[str, dict[str, str]] = {
     },
     "pysmpi.isolation.kinds.rank_output": {"tempfile": "only without files in memory"},
     "pysmpi.time.recordings": {"json": "only with --record-compute"},
-    "pysmpi.run.job": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
+    "pysmpi.job.job": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.isolation.loading.command_lines": {"shutil": "only commands: this loads compression"},
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",
         "zipfile": "few programs are archives",
     },
-    "pysmpi.run.options": {"pysmpi.platform.model": "most machines are given by name"},
+    "pysmpi.job.options": {"pysmpi.platform.model": "most machines are given by name"},
     "pysmpi.waiting.outside.children": {"resource": "few programs wait for children"},
     "pysmpi.waiting.outside.zeromq": {"zmq": "a package of programs"},
     "pysmpi.reports.result": {
@@ -101,7 +101,14 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.trace.formats": {
         f"pysmpi.trace.{name}": _FORMAT
         for name in (
-            "archive", "chrome", "goal", "independent", "lines", "paje", "parquet", "table"
+            "archive",
+            "chrome",
+            "goal",
+            "independent",
+            "lines",
+            "paje",
+            "parquet",
+            "table",
         )  # fmt: skip
     },
     "pysmpi.trace.tables": {"pyarrow": _EXTRA},

@@ -15,7 +15,7 @@ from pysmpi.errors import UsageError
 from pysmpi.plugins import Registry
 
 # One file a kind: its entry point group, and what it holds.
-MODEL = '''
+MODEL = """
 from pysmpi.kernel.plan import Transport
 from pysmpi.network.models import delay, model
 
@@ -28,9 +28,9 @@ class Hourly(Transport):
 @model("hourly", "every message takes an hour")
 def hourly(platform, hosts, settings):
     return Hourly()
-'''
+"""
 
-MEMORY_MODEL = '''
+MEMORY_MODEL = """
 from pysmpi.kernel.plan import Plan
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.models import memory_model
@@ -44,9 +44,9 @@ class Daily(Channel):
 @memory_model("daily", "every message takes a day")
 def daily(settings):
     return Daily
-'''
+"""
 
-ALGORITHM = '''
+ALGORITHM = """
 from pysmpi.collectives.registry import algorithm
 
 
@@ -58,15 +58,15 @@ def star(s, c):
         for peer in range(c.size):
             if peer != c.rank:
                 s.send(peer, c.nbytes)
-'''
+"""
 
-SELECTOR = '''
+SELECTOR = """
 from pysmpi.collectives.registry import SELECTORS, Selector
 
 SELECTORS.add(Selector("stars", "broadcasts as stars", {"bcast": lambda call: "outside_star"}))
-'''
+"""
 
-STRATEGY = '''
+STRATEGY = """
 from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
 
 
@@ -77,9 +77,9 @@ class Last(Seeded):
 
 KIND = StrategyKind("last", "the last option at every step", lambda argument, seed: Last(seed))
 STRATEGIES.add(KIND)
-'''
+"""
 
-ZONE = '''
+ZONE = """
 from dataclasses import dataclass
 
 from pysmpi.platform.zones import Counts, LeafZone, zone_kind
@@ -108,15 +108,15 @@ class Ring(LeafZone):
         while src != dst:
             links.append(self.cables[src])
             src = (src + 1) % len(self.cables)
-'''
+"""
 
-PROTOCOL = '''
+PROTOCOL = """
 from pathlib import Path
 
 from pysmpi.memory.coherence.library import add_table
 
 add_table(Path(__file__).with_name("MSI.yaml"))
-'''
+"""
 
 MSI = """\
 name: MSI
@@ -136,7 +136,7 @@ evict:
   - {own: S, other: any}
 """
 
-TRACE_FORMAT = '''
+TRACE_FORMAT = """
 from pysmpi.trace.formats import FORMATS, TraceFormat
 
 
@@ -161,7 +161,7 @@ class Ends:
 
 
 FORMATS.add(TraceFormat("ends", "a line an event", Ends))
-'''
+"""
 
 CHECKER = '''
 from pysmpi.checkers import Checker, checker

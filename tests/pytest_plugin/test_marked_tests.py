@@ -288,9 +288,7 @@ def test_wrong_marks(pytester: pytest.Pytester) -> None:
         ("mpi(timeout=3, unit='d')", "*unit: expected s, m or h, got 'd'"),
         ("parallel(2, 3)", "*mark.parallel: expected one argument, nprocs"),
     ):
-        result = outcomes(
-            pytester, f"import pytest\n@pytest.mark.{mark}\ndef test_one(): pass\n"
-        )
+        result = outcomes(pytester, f"import pytest\n@pytest.mark.{mark}\ndef test_one(): pass\n")
         result.stdout.fnmatch_lines([message])
         result.stdout.no_fnmatch_line("*plans.py*")
         assert result.ret != 0

@@ -427,7 +427,8 @@ def chosen(version: str, names: Sequence[str]) -> dict[str, Case]:
     """The cases that a version has."""
     number = tuple(map(int, version.split(".")))
     return {
-        name: case for name, case in CASES.items()
+        name: case
+        for name, case in CASES.items()
         if name in names and tuple(map(int, case.least.split("."))) <= number
     }
 

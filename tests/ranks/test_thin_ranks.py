@@ -12,11 +12,11 @@ import pytest
 import pysmpi
 from pysmpi.cli.summary import interpreted
 from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.job import heap
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
-from pysmpi.run import heap
-from pysmpi.run.job import Job
-from pysmpi.run.options import Options
 
 RING = """
 from mpi4py import MPI

@@ -18,7 +18,7 @@ APPS = Path(__file__).parents[2] / "apps"
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}")
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="mpiexec of a real MPI is not installed")
 
-PROGRAM = '''
+PROGRAM = """
 import numpy as np
 from mpi4py import MPI
 
@@ -46,7 +46,7 @@ while not (request := comm.Ibarrier()).Test():
 comm.reduce(me)
 if me == 0:
     raise SystemExit
-'''
+"""
 
 
 def record(folder, ranks, *words):
@@ -131,7 +131,7 @@ def test_a_program_that_is_not_there(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-SLEEPER = '''
+SLEEPER = """
 import time
 from mpi4py import MPI
 
@@ -142,7 +142,7 @@ end = time.thread_time() + 0.2
 while time.thread_time() < end:
     pass
 MPI.COMM_WORLD.Barrier()
-'''
+"""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are accounted for on Linux")

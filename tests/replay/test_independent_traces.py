@@ -40,9 +40,7 @@ def seconds_of_smpirun(trace, machine, replay, folder):
 def traced(program, machine, folder, nprocs=4, **options):
     """The result of a run, its trace, and the replay of the trace."""
     trace = folder / "run.ti"
-    result = pysmpi.run(
-        program, nprocs, platform=machine, compute="10us", trace=trace, **options
-    )
+    result = pysmpi.run(program, nprocs, platform=machine, compute="10us", trace=trace, **options)
     return result, trace, Replay([(trace, 0.0)], platform=machine)
 
 

@@ -200,9 +200,7 @@ def other_time():
 
 
 @pytest.mark.parametrize("machine", ["graphene", "xeon-e5-2650"])
-@pytest.mark.parametrize(
-    "program", [requests, probes, communicators, memory_of_others, other_time]
-)
+@pytest.mark.parametrize("program", [requests, probes, communicators, memory_of_others, other_time])
 def test_programs(program, machine, tmp_path):
     result, replay = recorded(tmp_path, program, platform=machine, compute="1ms")
     # The caches of the described machine hold buffers, which a replay does not have.

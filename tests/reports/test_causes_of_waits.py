@@ -328,9 +328,7 @@ def placed(line: str) -> str:
 
 
 @pytest.mark.parametrize("kind", WAITS)
-def test_the_cause_is_named(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cause_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     nprocs, program, expected = WAITS[kind]
     found = report(tmp_path, nprocs, program)
@@ -358,9 +356,7 @@ def test_a_partition_that_is_tested_for_ever(
         """
     path = tmp_path / "prog.py"
     path.write_text(HEAD + textwrap.dedent(program))
-    result = pysmpi.run(
-        str(path), 2, check=False, compute="none", cfg={"smpi/most-polls": "1000"}
-    )
+    result = pysmpi.run(str(path), 2, check=False, compute="none", cfg={"smpi/most-polls": "1000"})
     line = "rank 0 has not called Pready for partitions 2-3 of its Psend_init at prog.py:L2"
     assert placed(line) in str(result.error)
 

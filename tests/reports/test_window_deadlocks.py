@@ -112,7 +112,9 @@ def test_a_get_of_the_same_host_comes_at_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "prog.py"
-    path.write_text(HEAD + textwrap.dedent("""
+    path.write_text(
+        HEAD
+        + textwrap.dedent("""
         seen = bytearray(8)
         win.tomemory()[:] = bytes([7]) * 8
         comm.Barrier()
@@ -121,6 +123,7 @@ def test_a_get_of_the_same_host_comes_at_once(
         assert seen[0] == 7
         win.Unlock(1 - rank)
         comm.recv()
-    """))
+    """)
+    )
     result = pysmpi.run(str(path), 2, check=False, compute="none", platform="laptop")
     assert "real MPI: hangs for ever." in str(result.deadlock)

@@ -314,7 +314,7 @@ def test_annotations_can_be_turned_off(outcome):
 
 
 def test_annotations_are_nothing_outside_a_run():
-    heavy = "'mpi4py', 'numpy', 'greenlet', 'pysmpi.kernel', 'pysmpi.mpi', 'pysmpi.run'"
+    heavy = "'mpi4py', 'numpy', 'greenlet', 'pysmpi.kernel', 'pysmpi.mpi', 'pysmpi.job'"
     code = (
         "import sys, pysmpi\n"
         + ANNOTATED.replace("from mpi4py import MPI", "")

@@ -178,8 +178,8 @@ def signalled(
         except subprocess.TimeoutExpired:
             error = ""
         seconds = time.monotonic() - sent
-        left = mark.left(2.0) if process.returncode is not None else sorted(
-            mark.processes().values()
+        left = (
+            mark.left(2.0) if process.returncode is not None else sorted(mark.processes().values())
         )
     finally:
         mark.clear()

@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import pysmpi
+from pysmpi.job import job
 from pysmpi.mpi.base.ranks import current
 from pysmpi.replay import Replay
-from pysmpi.run import job
 from pysmpi.time.clock import EPOCH
 from pysmpi.time.timing import ConstantTiming
 

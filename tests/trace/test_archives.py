@@ -61,8 +61,12 @@ def test_messages_and_collective_calls(archive):
     definitions, events = events_of(path)
     known = [one for one in read_lines(source).messages if not one.collective]
     sent = Counter(
-        (location.group.name, event.communicator.location(event.receiver).group.name,
-         event.msg_tag, event.msg_length)
+        (
+            location.group.name,
+            event.communicator.location(event.receiver).group.name,
+            event.msg_tag,
+            event.msg_length,
+        )
         for location, event in events
         if isinstance(event, otf2.events.MpiSend)
     )

@@ -20,9 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in several formats."""
     found = tmp_path_factory.mktemp("run")
     for suffix in ("jsonl", "paje", "csv", "json"):
-        pysmpi.run(
-            exchange, 4, trace=found / f"run.{suffix}", platform="graphene", compute="2us"
-        )
+        pysmpi.run(exchange, 4, trace=found / f"run.{suffix}", platform="graphene", compute="2us")
     return found
 
 

@@ -78,9 +78,7 @@ def test_slices_of_a_rank_nest(tmp_path: Path):
     by_rank: dict[int, list[tuple[float, float]]] = {}
     for event in load(tmp_path / "t.json"):
         if event["ph"] == "X":
-            by_rank.setdefault(event["tid"], []).append(
-                (event["ts"], event["ts"] + event["dur"])
-            )
+            by_rank.setdefault(event["tid"], []).append((event["ts"], event["ts"] + event["dur"]))
     assert sorted(by_rank) == [0, 1, 2, 3]
     for spans in by_rank.values():
         spans.sort(key=lambda span: (span[0], -span[1]))

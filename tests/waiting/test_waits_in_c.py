@@ -96,9 +96,7 @@ INSIDE = {
         "socket.create_connection(('127.0.0.1', port))",
     ),
     "flock": (
-        "file = open('locked', 'w')\n"
-        "if rank == 0: libc.flock(file.fileno(), 2)\n"
-        "world.Barrier()",
+        "file = open('locked', 'w')\nif rank == 0: libc.flock(file.fileno(), 2)\nworld.Barrier()",
         "libc.flock(file.fileno(), 2)",
         "libc.flock(file.fileno(), 8)",
     ),

@@ -188,9 +188,7 @@ class BufferingChecks(Checker):
             self._report(stuck)
 
     def _report(self, stuck: list[BufferingStep]) -> None:
-        sends = [
-            send.nbytes for step in stuck for send in step.needs if isinstance(send, Send)
-        ]
+        sends = [send.nbytes for step in stuck for send in step.needs if isinstance(send, Send)]
         # A rank that waits for another waiting rank explains nothing: senders come first.
         shown = sorted(stuck, key=lambda step: not any(isinstance(n, Send) for n in step.needs))
         groups: dict[object, list[BufferingStep]] = {}
@@ -212,7 +210,8 @@ class BufferingChecks(Checker):
         verb = "waits" if len(pids) == 1 else "wait"
         waits = f"{text.ranks(pids)} {verb} for ever in these calls"
         unless = (
-            f"unless MPI buffers messages of {text.count(max(sends), 'byte')}" if sends
+            f"unless MPI buffers messages of {text.count(max(sends), 'byte')}"
+            if sends
             else "if collective calls wait for all ranks"
         )
         self.session.report(
@@ -271,8 +270,7 @@ class Play:
                     break
                 self.at[number] += 1
         return [
-            stream[at] for stream, at in zip(self.streams, self.at, strict=True)
-            if at < len(stream)
+            stream[at] for stream, at in zip(self.streams, self.at, strict=True) if at < len(stream)
         ]
 
     def _wake(self, key: object) -> None:

@@ -167,7 +167,8 @@ class BufferChecks(Checker):
                     [place(call)],
                     f"MPI 4.1, sections {call.procedure.section} and 2.3: the buffers of one "
                     "call are disjoint",
-                    "use two buffers, or Sendrecv_replace" if call.name == "Sendrecv"
+                    "use two buffers, or Sendrecv_replace"
+                    if call.name == "Sendrecv"
                     else "use two buffers, or MPI.IN_PLACE as the send buffer",
                 )
             )
@@ -240,8 +241,12 @@ class BufferChecks(Checker):
                 BufferTouched,
                 f"the buffer of {owned.made.name} is {verb} before the operation is complete",
                 [
-                    Place([rank.pid], f"the program {'writes' if writing else 'reads'}", site,
-                          "touches the buffer"),
+                    Place(
+                        [rank.pid],
+                        f"the program {'writes' if writing else 'reads'}",
+                        site,
+                        "touches the buffer",
+                    ),
                     *places(owned.call, owned.made, "owns the buffer"),
                 ],
                 "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
@@ -266,8 +271,9 @@ class BufferChecks(Checker):
                             "was complete",
                             [
                                 *places(owned.call, owned.made, "owns the buffer"),
-                                Place([rank.pid], call_text(call), call.site,
-                                      "changed before this"),
+                                Place(
+                                    [rank.pid], call_text(call), call.site, "changed before this"
+                                ),
                             ],
                             "MPI 4.1, section 3.7.2: until an operation is complete, the program "
                             "does not write to its send buffer",
@@ -365,5 +371,3 @@ def _apart(
 ) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
     """In place, a buffer is written."""
     return [piece for piece in reads if not overlap([piece], writes)], writes
-
-

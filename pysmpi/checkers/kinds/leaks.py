@@ -216,9 +216,14 @@ class LeakChecks(Checker):
             noun = (_family(value) or (noun,))[0]
         if not freed:
             noun = "communicator" if isinstance(before.values[0], Comm) else noun
-        what = f"a {noun} is freed twice" if again else (
-            f"{call.name} uses a {noun} that was freed" if freed
-            else f"{call.name} uses the null handle that {before.name} returned"
+        what = (
+            f"a {noun} is freed twice"
+            if again
+            else (
+                f"{call.name} uses a {noun} that was freed"
+                if freed
+                else f"{call.name} uses the null handle that {before.name} returned"
+            )
         )
         return Finding(
             FreedHandle,
@@ -226,7 +231,8 @@ class LeakChecks(Checker):
             [place(call, "used here"), place(before, "freed here" if freed else "null since here")],
             "MPI 4.1, section 2.5.1: a freed object is no valid argument, and a null handle is "
             "valid only where the call says so",
-            "free the object once, after its last use" if freed
+            "free the object once, after its last use"
+            if freed
             else f"make the call only if the handle is not null: {before.name} returns a null "
             "handle to processes that are not in the new communicator",
         )

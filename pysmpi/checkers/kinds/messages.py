@@ -166,8 +166,10 @@ class SentMessage:
         self.call = call
         self.made = made  # the call that prepared it, if it is persistent
         self.signature: Signature | None = signatures.of_message(payload)
-        self.object = self.signature is None and call.name not in _REPLACING and (
-            not isinstance(payload, MessageRegion)
+        self.object = (
+            self.signature is None
+            and call.name not in _REPLACING
+            and (not isinstance(payload, MessageRegion))
         )
 
 
@@ -212,8 +214,10 @@ class MessageChecks(Checker):
             return
         target = receive.payload
         takes_object = isinstance(target, ObjectBuffer)
-        if takes_object != message.object and call.name not in _REPLACING and (
-            target is not None and message.call.name not in _REPLACING
+        if (
+            takes_object != message.object
+            and call.name not in _REPLACING
+            and (target is not None and message.call.name not in _REPLACING)
         ):
             other = message.signature if takes_object else signatures.of_message(target)
             if other is not None and set(other) - _OBJECTS_AS_BYTES:
@@ -239,7 +243,8 @@ class MessageChecks(Checker):
     def _sides(self, call: MpiCall, receive: Receive, message: SentMessage) -> list[Place]:
         made = self.session.prepared_by(call, receive)
         return [
-            *places(call, made, "received here"), *places(message.call, message.made, "sent here")
+            *places(call, made, "received here"),
+            *places(message.call, message.made, "sent here"),
         ]
 
     def _mixed(self, message: SentMessage, call: MpiCall, receive: Receive) -> None:
@@ -295,8 +300,10 @@ class MessageChecks(Checker):
             if not waits and send.done and not send.detached:
                 continue  # withdrawn
             target = send.context.members[send.destination].pid
-            what = f"rank {target} does not receive it" if waits else (
-                f"rank {target} found it with Mprobe, and never received it"
+            what = (
+                f"rank {target} does not receive it"
+                if waits
+                else (f"rank {target} found it with Mprobe, and never received it")
             )
             self.session.report(
                 Finding(

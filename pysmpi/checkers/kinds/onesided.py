@@ -210,8 +210,10 @@ class OneSidedChecks(Checker):
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Complete accesses; watch the memory of new windows."""
-        if isinstance(result, Win) and result._impl is not None and call.kind is not (
-            CallKind.LOCAL
+        if (
+            isinstance(result, Win)
+            and result._impl is not None
+            and call.kind is not (CallKind.LOCAL)
         ):
             self._watch(call, result._impl)
             return
@@ -346,8 +348,10 @@ class OneSidedChecks(Checker):
         self._enter(side.window.communicator.p2p.number, access, state)
         state.pending.append(access)
         for _, _, known_reads, known_writes in state.buffers:
-            if overlap(writes, known_writes) or overlap(writes, known_reads) or overlap(
-                reads, known_writes
+            if (
+                overlap(writes, known_writes)
+                or overlap(writes, known_reads)
+                or overlap(reads, known_writes)
             ):
                 self._buffer_reused(call, state)
                 break
@@ -390,8 +394,12 @@ class OneSidedChecks(Checker):
                 f"the local buffer of {call.name} is {'written' if writing else 'read'} before "
                 "the access is complete",
                 [
-                    Place([pid], f"the program {'writes' if writing else 'reads'}", site,
-                          "touches the buffer"),
+                    Place(
+                        [pid],
+                        f"the program {'writes' if writing else 'reads'}",
+                        site,
+                        "touches the buffer",
+                    ),
                     place(call, "owns the buffer"),
                 ],
                 "MPI 4.1, section 12.3: the buffers of an access belong to MPI until the epoch "
@@ -413,9 +421,7 @@ class OneSidedChecks(Checker):
         if len(known) > _MANY:
             clocks = self.session.clocks
             alive = [clocks.now(pid) for pid in self._members(window)]
-            known[:] = [
-                one for one in known if not all(one.before(clock) for clock in alive)
-            ]
+            known[:] = [one for one in known if not all(one.before(clock) for clock in alive)]
         known.append(access)
 
     def _members(self, window: int) -> list[int]:
@@ -443,9 +449,7 @@ class OneSidedChecks(Checker):
             )
         )
 
-    def _complete(
-        self, call: MpiCall, side: WindowSide, state: SideState, target: Any
-    ) -> None:
+    def _complete(self, call: MpiCall, side: WindowSide, state: SideState, target: Any) -> None:
         pid = call.rank.pid
         count = self.session.clocks.now(pid).count
         group = side.window.communicator.group

@@ -349,8 +349,10 @@ class RaceChecks(Checker):
 
 def _line(posted: Posted) -> str:
     site = posted.call.site
-    return posted.call.name if site is None else (
-        f"{posted.call.name} at {shorten(site.file)}:{site.line}"
+    return (
+        posted.call.name
+        if site is None
+        else (f"{posted.call.name} at {shorten(site.file)}:{site.line}")
     )
 
 

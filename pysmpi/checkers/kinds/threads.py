@@ -109,8 +109,11 @@ class ThreadChecks(Checker):
                 f"{call.name} under {name}",
                 places,
                 f"MPI 4.1, section 11.6: {name} allows "
-                + ("one thread at a time to call MPI" if level == THREAD_SERIALIZED
-                   else "calls of the main thread only"),
+                + (
+                    "one thread at a time to call MPI"
+                    if level == THREAD_SERIALIZED
+                    else "calls of the main thread only"
+                ),
                 "ask for THREAD_MULTIPLE, or make the calls in one thread",
             )
         )

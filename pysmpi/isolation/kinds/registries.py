@@ -140,9 +140,7 @@ def patch_archives(patches: Patches, module: Any, registries: Registries) -> Non
 
 def patch_domains(patches: Patches, module: Any, registries: Registries) -> None:
     """Give every rank its own directories of translations."""
-    registries.patch(
-        patches, module, ("bindtextdomain",), _dictionaries(module, "_localedirs")
-    )
+    registries.patch(patches, module, ("bindtextdomain",), _dictionaries(module, "_localedirs"))
 
 
 def patch_browsers(patches: Patches, module: Any, registries: Registries) -> None:
@@ -348,9 +346,7 @@ def install(patches: Patches, registries: Registries) -> None:
     """Give every rank its own entries in registries until the patches are undone."""
     found = _dictionaries(copyreg, "dispatch_table")
     registries.patch(patches, copyreg, ("pickle", "constructor"), found)
-    found = _dictionaries(
-        copyreg, "_extension_registry", "_inverted_registry", "_extension_cache"
-    )
+    found = _dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
     _patch_hooks(patches, registries)
     Codecs(registries.exchange).install(patches, registries)

@@ -80,9 +80,7 @@ class Named:
 
 
 def _named(code: CodeType, name: str, defaults: tuple[object, ...]) -> Function:
-    return FunctionType(
-        code.replace(co_name=name, co_qualname=name), _GLOBALS, argdefs=defaults
-    )
+    return FunctionType(code.replace(co_name=name, co_qualname=name), _GLOBALS, argdefs=defaults)
 
 
 def _first_frame(rests: dict[int, Function]) -> object:

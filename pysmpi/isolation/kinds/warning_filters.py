@@ -22,8 +22,14 @@ from pysmpi.patching.patches import Patches, is_module
 from pysmpi.python import frames
 from pysmpi.version import HOME
 
-_NAMES = ("onceregistry", "showwarning", "formatwarning", "_showwarnmsg", "_showwarnmsg_impl",
-          "_defaultaction")
+_NAMES = (
+    "onceregistry",
+    "showwarning",
+    "formatwarning",
+    "_showwarnmsg",
+    "_showwarnmsg_impl",
+    "_defaultaction",
+)
 _HOME = os.path.join(HOME, "")
 _REGISTRY = "__warningregistry__"
 

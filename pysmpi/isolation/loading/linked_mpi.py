@@ -65,9 +65,10 @@ class _File(NamedTuple):
 def _read(path: str, symbols: bool) -> _File | None:
     """Read a file, optionally with its symbols; None if it is not a suitable shared library."""
     try:
-        with open(path, "rb") as stream, mmap.mmap(
-            stream.fileno(), 0, access=mmap.ACCESS_READ
-        ) as data:
+        with (
+            open(path, "rb") as stream,
+            mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
             return _parse(data, symbols)
     except (OSError, ValueError, struct.error, IndexError):
         return None
@@ -335,9 +336,7 @@ def _names_mpi(name: object) -> bool:
     return re.match(_MPI, os.path.basename(os.fsdecode(name))) is not None
 
 
-def _look(
-    name: object, mode: int, everybody: int, how: str, opened: OpenedLibraries
-) -> None:
+def _look(name: object, mode: int, everybody: int, how: str, opened: OpenedLibraries) -> None:
     """Look at a library that a program loads by its name."""
     if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
         return

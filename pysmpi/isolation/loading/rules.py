@@ -120,9 +120,7 @@ class Rules:
                     prefix = prefix.rpartition(".")[0]
         return None
 
-    def by_origin(
-        self, name: str, spec: Any, shared: bool = False, tools: bool = True
-    ) -> bool:
+    def by_origin(self, name: str, spec: Any, shared: bool = False, tools: bool = True) -> bool:
         """Whether module `name` with specification `spec` is private, by its kind.
 
         `shared` is true if a shared module imports it, `tools` if it may have imported a tool that

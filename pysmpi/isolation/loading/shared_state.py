@@ -48,9 +48,7 @@ class SharedState:
                 if isinstance(module, ModuleType):
                     now = dict(_state(module))
                     own = self.imports.assigned.names.get(name, ())
-                    changed = [
-                        key for key in now if now[key] != before.get(key) and key not in own
-                    ]
+                    changed = [key for key in now if now[key] != before.get(key) and key not in own]
                     found.setdefault(root, []).extend(f"{name}.{key}" for key in changed)
         return [
             f"  note: package {root} is loaded once for all ranks, which have changed "

@@ -324,10 +324,7 @@ class RankRLock:
     def __repr__(self) -> str:
         owner = 0 if self._owner is None else getattr(self._owner, "thread_number", None) or 1
         state = "unlocked" if self._owner is None else "locked"
-        return (
-            f"<{state} _thread.RLock object owner={owner} count={self._count} "
-            f"at {id(self):#x}>"
-        )
+        return f"<{state} _thread.RLock object owner={owner} count={self._count} at {id(self):#x}>"
 
 
 def _take_at_once(lock: RankRLock, blocking: bool = True, timeout: float = -1) -> bool:

@@ -34,9 +34,7 @@ _FORMS = (
     ("leads", re.compile(r"(?P<a>.+) leads to (?P<b>.+)")),
     ("possible", re.compile(r"always possible (?P<a>.+)")),
 )
-EXPECTED = (
-    '"never A", "A precedes B", "A alternates with B", "A leads to B" or "always possible A"'
-)
+EXPECTED = '"never A", "A precedes B", "A alternates with B", "A leads to B" or "always possible A"'
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,5 @@ def _scipy() -> tuple[Any, Any, Any]:
         from scipy import sparse  # type: ignore[import-untyped]
         from scipy.sparse import csgraph, linalg  # type: ignore[import-untyped]
     except ImportError:
-        raise lacking(
-            "solving a Markov chain", "memory", "or choose the simulation only"
-        ) from None
+        raise lacking("solving a Markov chain", "memory", "or choose the simulation only") from None
     return sparse, linalg, csgraph

@@ -110,8 +110,7 @@ class Caches:
             for i in range(len(path) - 1):
                 path[i].next = path[i + 1]
         self.distances: list[list[int]] = [
-            [node.distance(one, other) for other in range(node.cores)]
-            for one in range(node.cores)
+            [node.distance(one, other) for other in range(node.cores)] for one in range(node.cores)
         ]
         self.letters: list[str] = [protocol.invalid] + [
             letter for letter in protocol.states if letter != protocol.invalid

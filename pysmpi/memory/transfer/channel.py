@@ -137,9 +137,7 @@ class Channel(Pricing):
             room.caches.access(self.sender, block, True)
         return block
 
-    def _transfer(
-        self, send: Send, into: Block, nbytes: int, place: Optional[Place]
-    ) -> Plan:
+    def _transfer(self, send: Send, into: Block, nbytes: int, place: Optional[Place]) -> Plan:
         """The plan of a message after both sides are ready."""
         room = self.room
         origin = room.place(send.payload)

@@ -205,9 +205,7 @@ class Room:
             overlap = self.library.overlap
             if overlap is None:
                 overlap = self.node.overlap.at(min(from_size, to_size))
-            found = copy_seconds(
-                self.speed(load, from_size), self.speed(store, to_size), overlap
-            )
+            found = copy_seconds(self.speed(load, from_size), self.speed(store, to_size), overlap)
             if len(self.copies) >= REMEMBERED:
                 self.copies = {}
             self.copies[key] = found
@@ -238,9 +236,7 @@ class Room:
         past = access == "SNT"
         # A store fetches the line and writes it back.
         part = 2.0 if access[0] == "S" and not past else 1.0
-        from_memory = past or access[1:] == "MI" or (
-            access[1] == "H" and nbytes > self.sizes[-1]
-        )
+        from_memory = past or access[1:] == "MI" or (access[1] == "H" and nbytes > self.sizes[-1])
         if from_memory:
             controller = self.controllers[home]
             if controller is not None:

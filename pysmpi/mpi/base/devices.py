@@ -24,10 +24,22 @@ _INT, _UINT, _FLOAT, _COMPLEX, _BOOL = 0, 1, 2, 5, 6
 # (kind, size in bytes) -> format of the buffer protocol; an empty one for plain bytes.
 _FORMATS = {
     ("b", 1): "?",
-    ("i", 1): "b", ("i", 2): "h", ("i", 4): "i", ("i", 8): "l",
-    ("u", 1): "B", ("u", 2): "H", ("u", 4): "I", ("u", 8): "L",
-    ("f", 2): "e", ("f", 4): "f", ("f", 8): "d", ("f", 16): "g",
-    ("c", 4): "Ze", ("c", 8): "Zf", ("c", 16): "Zd", ("c", 32): "Zg",
+    ("i", 1): "b",
+    ("i", 2): "h",
+    ("i", 4): "i",
+    ("i", 8): "l",
+    ("u", 1): "B",
+    ("u", 2): "H",
+    ("u", 4): "I",
+    ("u", 8): "L",
+    ("f", 2): "e",
+    ("f", 4): "f",
+    ("f", 8): "d",
+    ("f", 16): "g",
+    ("c", 4): "Ze",
+    ("c", 8): "Zf",
+    ("c", 16): "Zd",
+    ("c", 32): "Zg",
 }
 _KINDS = {_INT: "i", _UINT: "u", _FLOAT: "f", _COMPLEX: "c", _BOOL: "b"}
 
@@ -61,9 +73,11 @@ class _Versioned(ctypes.Structure):
 
 
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi))
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi))
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 def acquire(obj: object, writable: bool) -> Exported:
@@ -81,6 +95,7 @@ def acquire(obj: object, writable: bool) -> Exported:
 
 def contiguous(shape: Sequence[int], strides: Sequence[int], unit: int) -> bool:
     """Whether an array is contiguous in C or in Fortran order, strides counted in `unit`s."""
+
     def follows(dimensions: range) -> bool:
         size = unit
         for i in dimensions:
@@ -127,8 +142,9 @@ def _from_dlpack(obj: Any, writable: bool) -> Exported:
         nbytes *= extent
     address = (tensor.data or 0) + tensor.byte_offset
     format, itemsize = _dlpack_format(dtype)
-    return Exported(at_address(address, nbytes, readonly), format, itemsize,
-                    (obj, capsule), device_type)
+    return Exported(
+        at_address(address, nbytes, readonly), format, itemsize, (obj, capsule), device_type
+    )
 
 
 def _checked_shape(tensor: _Tensor) -> list[int]:
@@ -177,30 +193,43 @@ def _from_cuda(obj: Any, writable: bool) -> Exported:
         size *= extent
     itemsize = int(typestr[2:])
     if typestr[0] not in "<>|" or typestr[0] == (">" if sys.byteorder == "little" else "<"):
-        raise BufferError(f"__cuda_array_interface__: typestr {typestr!r} has a byte order "
-                          f"that is not this machine's")
+        raise BufferError(
+            f"__cuda_array_interface__: typestr {typestr!r} has a byte order "
+            f"that is not this machine's"
+        )
     if interface.get("mask") is not None:
         raise BufferError("__cuda_array_interface__: cannot handle masked arrays")
     if size < 0:
         raise BufferError(f"__cuda_array_interface__: negative size in shape {shape}")
     if strides is not None and len(strides) != len(shape):
-        raise BufferError(f"__cuda_array_interface__: expecting {len(shape)} strides for shape "
-                          f"{shape}, got {strides}")
+        raise BufferError(
+            f"__cuda_array_interface__: expecting {len(shape)} strides for shape "
+            f"{shape}, got {strides}"
+        )
     if strides is not None and not contiguous(shape, strides, itemsize):
-        raise BufferError(f"__cuda_array_interface__: buffer is not contiguous (shape {shape}, "
-                          f"strides {strides}, item size {itemsize})")
+        raise BufferError(
+            f"__cuda_array_interface__: buffer is not contiguous (shape {shape}, "
+            f"strides {strides}, item size {itemsize})"
+        )
     if readonly and writable:
         raise BufferError("__cuda_array_interface__: buffer is not writable")
     if descr is not None and (len(descr) != 1 or descr[0] != ("", typestr)):
-        warnings.warn("__cuda_array_interface__: ignoring 'descr' key", RuntimeWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "__cuda_array_interface__: ignoring 'descr' key", RuntimeWarning, stacklevel=2
+        )
     format = _FORMATS.get((typestr[1], itemsize), "")
-    return Exported(at_address(address or 0, size * itemsize, bool(readonly)), format,
-                    itemsize if format else 1, obj, CUDA)
+    return Exported(
+        at_address(address or 0, size * itemsize, bool(readonly)),
+        format,
+        itemsize if format else 1,
+        obj,
+        CUDA,
+    )
 
 
 def _of_type(value: object, kind: type, name: str, optional: bool = False) -> Any:
     if isinstance(value, kind) or (optional and value is None):
         return value
-    raise TypeError(f"__cuda_array_interface__: expecting a {kind.__name__} for {name}, "
-                    f"got {value!r}")
+    raise TypeError(
+        f"__cuda_array_interface__: expecting a {kind.__name__} for {name}, got {value!r}"
+    )

@@ -43,8 +43,9 @@ def acquire(obj: Any, writable: bool = False, described: bool = False) -> Export
     except TypeError as error:
         foreign = _foreign(obj, writable)
         if foreign is None:
-            raise TypeError(f"{named(obj)}expecting an object with a buffer, got "
-                            f"'{type(obj).__name__}'") from error
+            raise TypeError(
+                f"{named(obj)}expecting an object with a buffer, got '{type(obj).__name__}'"
+            ) from error
         return foreign
     except ValueError:
         # numpy cannot spell some dtypes (datetime64, bfloat16) as a format.
@@ -134,17 +135,24 @@ def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
     None means an empty buffer without an owner.
     """
     if sys.version_info >= (3, 12):
+
         def __buffer__(self: object, flags: int) -> memoryview:
             return memoryview(self)  # type: ignore[arg-type]
 
         cls.__buffer__ = __buffer__  # type: ignore[attr-defined]  # for `collections.abc.Buffer`
     prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
-    get_buffer = ctypes.PYFUNCTYPE(
-        ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int
-    )(("PyObject_GetBuffer", ctypes.pythonapi))
+    get_buffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)(
+        ("PyObject_GetBuffer", ctypes.pythonapi)
+    )
     fill_info = ctypes.PYFUNCTYPE(
-        ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t,
-        ctypes.c_int, ctypes.c_int)(("PyBuffer_FillInfo", ctypes.pythonapi))
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.py_object,
+        ctypes.c_void_p,
+        ctypes.c_ssize_t,
+        ctypes.c_int,
+        ctypes.c_int,
+    )(("PyBuffer_FillInfo", ctypes.pythonapi))
 
     def getbuffer(self: object, view: int, flags: int) -> int:
         memory = exporter(self)

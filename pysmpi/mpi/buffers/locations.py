@@ -27,9 +27,7 @@ def locate(payload: object) -> Place | None:
             if whole is None:
                 return owner, 0, nbytes, 1
             if whole.__class__ is ndarray and whole.base is None:
-                first = (
-                    owner.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-                )
+                first = owner.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
                 return whole, first, first + nbytes, 1
         return _within(data, owner, 0, nbytes, 1)
     plan, memory = payload.plan, payload.memory

@@ -29,9 +29,21 @@ from pysmpi.mpi.internal_errors import touches_program
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer
 
-__all__ = ["buffer", "memory", "BottomType", "InPlaceType", "BufferAutomaticType", "BOTTOM",
-           "IN_PLACE", "BUFFER_AUTOMATIC", "Alloc_mem", "Free_mem", "Get_address", "Aint_add",
-           "Aint_diff"]
+__all__ = [
+    "buffer",
+    "memory",
+    "BottomType",
+    "InPlaceType",
+    "BufferAutomaticType",
+    "BOTTOM",
+    "IN_PLACE",
+    "BUFFER_AUTOMATIC",
+    "Alloc_mem",
+    "Free_mem",
+    "Get_address",
+    "Aint_add",
+    "Aint_diff",
+]
 
 
 class buffer:
@@ -142,8 +154,13 @@ class buffer:
     def toreadonly(self) -> buffer:
         """Return a readonly version of the buffer object."""
         source = self if self._source is None else self._source
-        return _make(self._memory.toreadonly(), source, owner=self._owner,
-                     kind=self._kind, address=self._address)
+        return _make(
+            self._memory.toreadonly(),
+            source,
+            owner=self._owner,
+            kind=self._kind,
+            address=self._address,
+        )
 
     @mpi.local()
     def release(self) -> None:
@@ -188,8 +205,13 @@ class buffer:
         if isinstance(where, int):
             return self._memory[where]
         start, stop = where
-        return _make(self._memory[start:stop], self, owner=self, kind=self._kind,
-                     address=None if self._address is None else self._address + start)
+        return _make(
+            self._memory[start:stop],
+            self,
+            owner=self,
+            kind=self._kind,
+            address=None if self._address is None else self._address + start,
+        )
 
     def __setitem__(self, item: object, value: object) -> None:
         self._check_accessible()
@@ -206,8 +228,9 @@ class buffer:
             return
         data = acquire(value).memory
         if data.nbytes != stop - start:
-            raise ValueError(f"slice length {stop - start} does not match "
-                             f"buffer length {data.nbytes}")
+            raise ValueError(
+                f"slice length {stop - start} does not match buffer length {data.nbytes}"
+            )
         memory[start:stop] = data
 
     def __delitem__(self, item: object) -> None:
@@ -227,8 +250,13 @@ def _byte(value: Any) -> int:
     return byte
 
 
-def _make(memory: memoryview, source: object, owner: object = None, kind: int = 0,
-          address: int | None = None) -> buffer:
+def _make(
+    memory: memoryview,
+    source: object,
+    owner: object = None,
+    kind: int = 0,
+    address: int | None = None,
+) -> buffer:
     made = object.__new__(buffer)
     made._memory = memory
     made._exporter = np.frombuffer(memory, np.uint8)
@@ -239,8 +267,9 @@ def _make(memory: memoryview, source: object, owner: object = None, kind: int = 
     return made
 
 
-def over(view: memoryview, owner: object = None, address: int | None = None,
-         source: object = None) -> buffer:
+def over(
+    view: memoryview, owner: object = None, address: int | None = None, source: object = None
+) -> buffer:
     """The buffer over a flat view of bytes; without a source, memory allocated by MPI."""
     return _make(view, source, owner=owner, address=address)
 

@@ -29,8 +29,13 @@ class _Settings:
 
     __slots__ = ("dumps", "loads", "protocol", "threshold")
 
-    def __init__(self, dumps: Any = None, loads: Any = None, protocol: int | None = None,
-                 threshold: int | None = None) -> None:
+    def __init__(
+        self,
+        dumps: Any = None,
+        loads: Any = None,
+        protocol: int | None = None,
+        threshold: int | None = None,
+    ) -> None:
         self.dumps = _pickle.dumps if dumps is None else dumps
         self.loads: Callable[..., Any] = _pickle.loads if loads is None else loads
         self.set_protocol(protocol)

@@ -20,6 +20,7 @@ from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 
 __all__ = ["EMPTY", "NOTHING", "Blocks", "MessageRegion", "copy_message", "in_one_piece", "place"]
 
+
 class Blocks:
     """The buffer of a collective operation: one block for each process.
 
@@ -28,12 +29,29 @@ class Blocks:
     then the size of one block.
     """
 
-    __slots__ = ("_count", "counts", "datatype", "_element", "_items", "obj", "offsets", "types",
-                 "writable", "_memory")
+    __slots__ = (
+        "_count",
+        "counts",
+        "datatype",
+        "_element",
+        "_items",
+        "obj",
+        "offsets",
+        "types",
+        "writable",
+        "_memory",
+    )
 
-    def __init__(self, obj: object, memory: memoryview | None, writable: bool, datatype: Datatype,
-                 counts: Sequence[int], offsets: Sequence[int],
-                 types: Sequence[Datatype] | None = None) -> None:
+    def __init__(
+        self,
+        obj: object,
+        memory: memoryview | None,
+        writable: bool,
+        datatype: Datatype,
+        counts: Sequence[int],
+        offsets: Sequence[int],
+        types: Sequence[Datatype] | None = None,
+    ) -> None:
         self.obj = obj
         self._memory = memory
         self.writable = writable
@@ -77,8 +95,7 @@ class Blocks:
         layout = None if self.types is not None else self.datatype._live().layout
         room = memory.nbytes
         for i, (count, offset) in enumerate(zip(self.counts, self.offsets)):
-            if layout is None or not layout.dense or not \
-                    0 <= offset <= room - count * layout.size:
+            if layout is None or not layout.dense or not 0 <= offset <= room - count * layout.size:
                 self.block(i)
 
     def block(self, i: int) -> MessageRegion:
@@ -86,8 +103,9 @@ class Blocks:
         item = self._items.get(i)
         if item is None:
             datatype = self.datatype if self.types is None else self.types[i]
-            item = self._items[i] = place(self.obj, self._memory, self.offsets[i],
-                                          self.counts[i], datatype, self.writable)
+            item = self._items[i] = place(
+                self.obj, self._memory, self.offsets[i], self.counts[i], datatype, self.writable
+            )
         return item
 
     def view(self, i: int) -> memoryview | None:
@@ -108,8 +126,14 @@ class Blocks:
     def joined(self, number: int) -> Blocks:
         """The same memory in blocks of `number` of these, where blocks are equal and in a row."""
         starts = range(0, len(self.counts), number)
-        return Blocks(self.obj, self._memory, self.writable, self.datatype,
-                      [self.counts[i] * number for i in starts], [self.offsets[i] for i in starts])
+        return Blocks(
+            self.obj,
+            self._memory,
+            self.writable,
+            self.datatype,
+            [self.counts[i] * number for i in starts],
+            [self.offsets[i] for i in starts],
+        )
 
 
 def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> MessageRegion:
@@ -117,8 +141,15 @@ def in_one_piece(datatype: Datatype, count: int, data: memoryview) -> MessageReg
     return MessageRegion(datatype, count, data.nbytes, data)
 
 
-def place(obj: object, memory: memoryview | None, origin: int, count: int, datatype: Datatype,
-          writable: bool, partly: bool = False) -> MessageRegion:
+def place(
+    obj: object,
+    memory: memoryview | None,
+    origin: int,
+    count: int,
+    datatype: Datatype,
+    writable: bool,
+    partly: bool = False,
+) -> MessageRegion:
     """The message of `count` elements, `origin` bytes into a buffer.
 
     `memory` is the buffer that `obj` exposes, None for absolute addresses. A receive may be posted
@@ -140,8 +171,9 @@ def place(obj: object, memory: memoryview | None, origin: int, count: int, datat
                 return in_one_piece(datatype, count, memory[origin:])
             memory, origin = _widen(obj, memory, origin, 0, nbytes, writable)
             end = origin + nbytes
-        return in_one_piece(datatype, count,
-                        memory if end - origin == memory.nbytes else memory[origin:end])
+        return in_one_piece(
+            datatype, count, memory if end - origin == memory.nbytes else memory[origin:end]
+        )
     plan = layout.plan(count)
     if memory is None:
         memory = at_address(origin + plan.low, plan.high - plan.low)
@@ -153,8 +185,9 @@ def place(obj: object, memory: memoryview | None, origin: int, count: int, datat
     return made
 
 
-def _widen(obj: object, memory: memoryview, origin: int, low: int, high: int,
-           writable: bool) -> tuple[memoryview, int]:
+def _widen(
+    obj: object, memory: memoryview, origin: int, low: int, high: int, writable: bool
+) -> tuple[memoryview, int]:
     """The memory of a message outside its buffer argument.
 
     In C a message may begin inside an array and extend beyond the slice that Python was given. This
@@ -176,8 +209,11 @@ def _widen(obj: object, memory: memoryview, origin: int, low: int, high: int,
         start = origin + address_of(memory) - address_of(whole)
         if start + low >= 0 and start + high <= whole.nbytes:
             return whole, start
-    fail(c.ERR_BUFFER, f"the message takes bytes {origin + low} to {origin + high} of a buffer "
-                       f"of {memory.nbytes} bytes")
+    fail(
+        c.ERR_BUFFER,
+        f"the message takes bytes {origin + low} to {origin + high} of a buffer "
+        f"of {memory.nbytes} bytes",
+    )
 
 
 #: The message to and from PROC_NULL.

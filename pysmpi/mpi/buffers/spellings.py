@@ -33,9 +33,25 @@ from pysmpi.mpi.datatypes.datatypes import (
     integers,
 )
 
-__all__ = ["EMPTY", "Blocks", "MessageRegion", "check_same", "copy_message", "datatype_argument",
-           "equal_blocks", "is_integral", "matching", "partitioned", "place", "receive",
-           "reduction", "send", "unread", "vector", "vector_w"]
+__all__ = [
+    "EMPTY",
+    "Blocks",
+    "MessageRegion",
+    "check_same",
+    "copy_message",
+    "datatype_argument",
+    "equal_blocks",
+    "is_integral",
+    "matching",
+    "partitioned",
+    "place",
+    "receive",
+    "reduction",
+    "send",
+    "unread",
+    "vector",
+    "vector_w",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -99,8 +115,10 @@ def matching(send: object, receive: object) -> tuple[MessageRegion, MessageRegio
     target = contiguous(receive, True) or _simple(receive, True, 1)
     source = contiguous(send, False) or _simple(send, False, 1)
     check_same(source, target)
-    return (source if isinstance(source, MessageRegion) else place(*source, writable=False),
-            target if isinstance(target, MessageRegion) else place(*target, writable=True))
+    return (
+        source if isinstance(source, MessageRegion) else place(*source, writable=False),
+        target if isinstance(target, MessageRegion) else place(*target, writable=True),
+    )
 
 
 def check_same(send: Any, receive: Any) -> None:
@@ -162,18 +180,21 @@ def _split(spec: object, nested: tuple[type, ...]) -> tuple[Any, Any, Any, Any]:
     return obj, counts, displacements, datatype
 
 
-def _memory(spec: object, obj: object, typespec: object, writable: bool) \
-        -> tuple[memoryview | None, Datatype]:
+def _memory(
+    spec: object, obj: object, typespec: object, writable: bool
+) -> tuple[memoryview | None, Datatype]:
     """The memory and the datatype of a message; no memory for BOTTOM and None."""
     if isinstance(spec, (list, tuple)) and is_bottom(obj):
         return None, datatype_argument(typespec)
     try:
         exported = acquire(obj, writable, typespec is None)
     except TypeError as error:
-        if spec is obj and not (hasattr(obj, "__dlpack__")
-                                or hasattr(obj, "__cuda_array_interface__")):
-            raise TypeError(f"{_where()}expecting buffer or list/tuple, "
-                            f"got '{type(spec).__name__}'") from error
+        if spec is obj and not (
+            hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")
+        ):
+            raise TypeError(
+                f"{_where()}expecting buffer or list/tuple, got '{type(spec).__name__}'"
+            ) from error
         raise
     datatype = datatype_of(exported.format) if typespec is None else datatype_argument(typespec)
     return exported.memory, datatype
@@ -192,8 +213,9 @@ def _extent(datatype: Datatype, purpose: str) -> int:
     layout = record.layout
     extent: int = layout.extent
     if extent <= 0:
-        raise ValueError(f"{_where()}cannot {purpose}, datatype extent {extent} "
-                         f"(lb:{layout.lb}, ub:{layout.ub})")
+        raise ValueError(
+            f"{_where()}cannot {purpose}, datatype extent {extent} (lb:{layout.lb}, ub:{layout.ub})"
+        )
     return extent
 
 
@@ -201,8 +223,10 @@ def _infer(nbytes: int, datatype: Datatype) -> int:
     """The number of elements in a buffer of this number of bytes."""
     extent = _extent(datatype, "infer count")
     if nbytes % extent:
-        raise ValueError(f"{_where()}cannot infer count, buffer length {nbytes} is not a multiple "
-                         f"of datatype extent {extent} (lb:{datatype.lb}, ub:{datatype.ub})")
+        raise ValueError(
+            f"{_where()}cannot infer count, buffer length {nbytes} is not a multiple "
+            f"of datatype extent {extent} (lb:{datatype.lb}, ub:{datatype.ub})"
+        )
     return nbytes // extent
 
 
@@ -231,8 +255,10 @@ def _simple(spec: object, writable: bool, blocks: int) -> _Read:
             extent = _extent(datatype, "handle displacement")
             offset = displacement * extent
             if offset > nbytes:
-                raise ValueError(f"{_where()}displacement {displacement} out of bounds, "
-                                 f"number of datatype entries {nbytes // extent}")
+                raise ValueError(
+                    f"{_where()}displacement {displacement} out of bounds, "
+                    f"number of datatype entries {nbytes // extent}"
+                )
             nbytes -= offset
     count = 0
     if count_spec is not None:
@@ -246,9 +272,11 @@ def _simple(spec: object, writable: bool, blocks: int) -> _Read:
         if blocks > 1:
             count, rest = divmod(count, blocks)
             if rest:
-                raise ValueError(f"{_where()}cannot infer count, number of entries "
-                                 f"{count * blocks + rest} is not a multiple of required number "
-                                 f"of blocks {blocks}")
+                raise ValueError(
+                    f"{_where()}cannot infer count, number of entries "
+                    f"{count * blocks + rest} is not a multiple of required number "
+                    f"of blocks {blocks}"
+                )
     return _Read(obj, memory, offset, count, datatype)
 
 
@@ -263,8 +291,14 @@ def equal_blocks(spec: object, writable: bool, blocks: int, rank: int = 0) -> Bl
         return Blocks(None, None, writable, BYTE, (0,) * blocks, (0,) * blocks)
     obj, memory, offset, count, datatype = _simple(spec, writable, blocks)
     step = count * datatype._live().layout.extent
-    return Blocks(obj, memory, writable, datatype, (count,) * blocks,
-                  range(offset, offset + step * blocks, step) if step else (offset,) * blocks)
+    return Blocks(
+        obj,
+        memory,
+        writable,
+        datatype,
+        (count,) * blocks,
+        range(offset, offset + step * blocks, step) if step else (offset,) * blocks,
+    )
 
 
 @_reads
@@ -367,8 +401,10 @@ _FOREIGN_ORDER = ">" if np.little_endian else "<"
 _NATIVE_ORDER = "<" if np.little_endian else ">"
 # Formats of the buffer protocol -> datatype, with and without the marks of native byte order.
 _FORMATS: dict[str, Datatype] = {
-    prefix + code: datatype for code, datatype in _typedict.items()
-    for prefix in ("", "@", _NATIVE_ORDER)}
+    prefix + code: datatype
+    for code, datatype in _typedict.items()
+    for prefix in ("", "@", _NATIVE_ORDER)
+}
 # An element without a format is a number of bytes.
 _FORMATS[""] = BYTE
 for _format, _datatype in _FORMATS.items():

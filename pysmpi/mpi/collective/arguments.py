@@ -216,16 +216,17 @@ def reduce_scatter_counts(
     send, receive = buffers.send, buffers.receive
     if buffers.in_place:
         if receive.count != total:
-            raise ValueError(f"mismatch in receive count {receive.count} "
-                             f"and sum(counts) {total}")
+            raise ValueError(f"mismatch in receive count {receive.count} and sum(counts) {total}")
         return numbers
     if send.datatype is not receive.datatype and send.datatype != receive.datatype:
         raise ValueError("mismatch in send and receive MPI datatypes")
     if send.count != total:
         raise ValueError(f"mismatch in send count {send.count} and sum(counts) {total}")
     if receive.count != numbers[place.rank]:
-        raise ValueError(f"mismatch in receive count {receive.count} and "
-                         f"counts[{place.rank}] {numbers[place.rank]}")
+        raise ValueError(
+            f"mismatch in receive count {receive.count} and "
+            f"counts[{place.rank}] {numbers[place.rank]}"
+        )
     return numbers
 
 
@@ -248,8 +249,12 @@ def one_sided(
     """
     message = (unread if ignored else reduction)(origin, writable, rank)
     count, datatype = message.count, message.datatype
-    if rank == PROC_NULL and isinstance(origin, (list, tuple)) and origin \
-            and isinstance(origin[-1], (Datatype, str)):
+    if (
+        rank == PROC_NULL
+        and isinstance(origin, (list, tuple))
+        and origin
+        and isinstance(origin[-1], (Datatype, str))
+    ):
         datatype = datatype_argument(origin[-1])
     displacement = 0
     if target is None:
@@ -284,4 +289,3 @@ def single(buffers: dict[str, MessageRegion], rank: int) -> None:
     for role in others:
         if buffers[role].datatype != buffers[first].datatype:
             raise ValueError(f"mismatch in {first} and {role} MPI datatypes")
-

@@ -338,16 +338,12 @@ def allreduce(comm: object, sendbuf: object, recvbuf: object, op: object) -> Con
     if both is not None:
         communicator, me = located(comm)
         send, receive = both
-        return _reduction(
-            comm, communicator, me, "allreduce", op, send, receive, receive, 0, False
-        )
+        return _reduction(comm, communicator, me, "allreduce", op, send, receive, receive, 0, False)
     communicator, me, place = where(comm)
     source, target, in_place = arguments.allreduce(sendbuf, recvbuf, place)
     assert isinstance(source, MessageRegion) and isinstance(target, MessageRegion)
     message = target if in_place else source
-    return _reduction(
-        comm, communicator, me, "allreduce", op, message, target, target, 0, in_place
-    )
+    return _reduction(comm, communicator, me, "allreduce", op, message, target, target, 0, in_place)
 
 
 def _reduction(

@@ -130,9 +130,7 @@ class Gather(Contribution):
         """Store all blocks in one copy; False if they do not fit this form."""
         contributions: dict[int, Gather] = self.values
         sent: list[Any] = [contributions[rank].message for rank in range(len(contributions))]
-        sizes: list[int] = [
-            m.nbytes if isinstance(m, MessageRegion) else len(m) for m in sent
-        ]
+        sizes: list[int] = [m.nbytes if isinstance(m, MessageRegion) else len(m) for m in sent]
         if sizes != blocks.sizes():
             return False
         whole = merged(blocks)

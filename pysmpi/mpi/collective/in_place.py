@@ -43,7 +43,6 @@ def misplaced(communicator: Communicator, number: int) -> str:
         said.append(f"{text.ranks(sorted(pids))} {verb} it as {argument} of {name}{place}")
     if not said:
         return ""
-    return (
-        "MPI.IN_PLACE is for the root, the other ranks must give their buffers: "
-        + ", ".join(said[:4])
+    return "MPI.IN_PLACE is for the root, the other ranks must give their buffers: " + ", ".join(
+        said[:4]
     )

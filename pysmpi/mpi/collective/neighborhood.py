@@ -222,9 +222,7 @@ def _alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contri
     return _part(
         comm,
         "neighbor_alltoallv" if v else "neighbor_alltoall",
-        lambda sources, targets: arguments.neighbor_alltoall(
-            v, sendbuf, recvbuf, sources, targets
-        ),
+        lambda sources, targets: arguments.neighbor_alltoall(v, sendbuf, recvbuf, sources, targets),
     )
 
 
@@ -233,9 +231,7 @@ def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     return _part(
         comm,
         "neighbor_alltoallw",
-        lambda sources, targets: arguments.neighbor_alltoallw(
-            sendbuf, recvbuf, sources, targets
-        ),
+        lambda sources, targets: arguments.neighbor_alltoallw(sendbuf, recvbuf, sources, targets),
     )
 
 
@@ -355,6 +351,4 @@ class NeighborhoodCollectives:
     @mpi.collective("8.6.2")
     def neighbor_alltoall(self, sendobj: list[Any]) -> list[Any]:
         """Neighbor All to All."""
-        return _objects(
-            self, "neighbor_alltoall", lambda targets: dump_each(sendobj, targets)
-        )
+        return _objects(self, "neighbor_alltoall", lambda targets: dump_each(sendobj, targets))

@@ -205,9 +205,7 @@ class Tree:
         self.size = communicator.size
         self.number = communicator.next_call(me)
         self.tag = tag_of(self.number, "reduction of objects")
-        self.shared = communicator.enter(
-            self.number, "reduction of objects", me, Outbox(root)
-        )
+        self.shared = communicator.enter(self.number, "reduction of objects", me, Outbox(root))
         self.remote_shared = self.shared.remote or self.shared
         self.context = communicator.coll
         self.first = self.remote_first = 0

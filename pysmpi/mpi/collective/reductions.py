@@ -38,9 +38,7 @@ class Combining(Contribution):
 
     __slots__ = ("operator",)
 
-    def __init__(
-        self, communicator: Communicator, me: int, call: Call, operator: Operator
-    ) -> None:
+    def __init__(self, communicator: Communicator, me: int, call: Call, operator: Operator) -> None:
         super().__init__(communicator, me, call)
         self.operator = operator
 

@@ -251,9 +251,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
 
         value = communicator, color, key
-        made = agree(
-            rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True
-        )
+        made = agree(rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True)
         sides = made.get(color)
         new = None if sides is None else side_of(rank, sides)
         return self._derived(rank, new)

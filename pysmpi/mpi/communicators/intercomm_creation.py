@@ -70,9 +70,7 @@ class IntercommCreation:
         if communicator.rank_of(rank.pid) == leader:
             peers = peer_comm._usable()
             if not 0 <= remote < peers.size:
-                fail(
-                    ERR_RANK, f"remote_leader is {remote}, expected 0 to {peers.size - 1}", comm
-                )
+                fail(ERR_RANK, f"remote_leader is {remote}, expected 0 to {peers.size - 1}", comm)
             if tag < 0:
                 fail(ERR_TAG, f"tag is {tag}, expected one that is not negative", comm)
             half = Half(communicator.group)

@@ -148,9 +148,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         return self._derived(typerecords.vector(self._live(), *numbers, in_bytes=True))
 
     @mpi.local("5.1.2")
-    def Create_indexed(
-        self, blocklengths: Sequence[int], displacements: Sequence[int]
-    ) -> Datatype:
+    def Create_indexed(self, blocklengths: Sequence[int], displacements: Sequence[int]) -> Datatype:
         """Create an indexed datatype."""
         lengths = integers(blocklengths)
         where = integers(displacements, len(lengths))
@@ -228,16 +226,26 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         """Create a datatype for a distributed array on Cartesian process grids."""
         whole = integers(gsizes)
         n = len(whole)
-        return self._derived(typerecords.darray(
-            self._live(), cint(size), cint(rank), whole, integers(distribs, n),
-            integers(dargs, n), integers(psizes, n), cint(order)))
+        return self._derived(
+            typerecords.darray(
+                self._live(),
+                cint(size),
+                cint(rank),
+                whole,
+                integers(distribs, n),
+                integers(dargs, n),
+                integers(psizes, n),
+                cint(order),
+            )
+        )
 
     @classmethod
     @mpi.local("6.9.4")
     def Get_value_index(cls, value: Datatype, index: Datatype) -> Datatype:
         """Return a predefined pair datatype."""
         pair = typerecords.value_index(
-            checked(value, "value")._live(), checked(index, "index")._live())
+            checked(value, "value")._live(), checked(index, "index")._live()
+        )
         made: Datatype = cls._of(pair)
         return made
 
@@ -465,7 +473,7 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
         text = cstring(name)
         record = self._live()
         record.marked = True
-        NAMES.of(current())[record] = text[:c.MAX_OBJECT_NAME - 1]
+        NAMES.of(current())[record] = text[: c.MAX_OBJECT_NAME - 1]
 
     @property
     def name(self) -> str:
@@ -628,5 +636,14 @@ _typedict = {code: PREDEFINED[name] for code, name in typetable.CODES.items()}
 _typedict_c = {code: PREDEFINED[name] for code, name in typetable.C_CODES.items()}
 _typedict_f = {code: PREDEFINED[name] for code, name in typetable.F_CODES.items()}
 
-__all__ = ["Datatype", "_datatype_create", "_datatype_decode", "_typealign", "_typecode",
-           "_typedict", "_typedict_c", "_typedict_f", *PREDEFINED]
+__all__ = [
+    "Datatype",
+    "_datatype_create",
+    "_datatype_decode",
+    "_typealign",
+    "_typecode",
+    "_typedict",
+    "_typedict_c",
+    "_typedict_f",
+    *PREDEFINED,
+]

@@ -8,8 +8,11 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.datatypes.records import Type
 
 #: combiner -> its name.
-COMBINERS = {value: name.removeprefix("COMBINER_")
-              for name, value in vars(c).items() if name.startswith("COMBINER_")}
+COMBINERS = {
+    value: name.removeprefix("COMBINER_")
+    for name, value in vars(c).items()
+    if name.startswith("COMBINER_")
+}
 
 
 def parameters(record: Type, types: Sequence[object]) -> dict[str, object]:
@@ -25,12 +28,23 @@ def parameters(record: Type, types: Sequence[object]) -> dict[str, object]:
     match COMBINERS[record.combiner]:
         case "SUBARRAY":
             n, order = numbers
-            return {"sizes": counts[:n], "subsizes": counts[n:2 * n], "starts": counts[2 * n:],
-                    "order": order}
+            return {
+                "sizes": counts[:n],
+                "subsizes": counts[n : 2 * n],
+                "starts": counts[2 * n :],
+                "order": order,
+            }
         case "DARRAY":
             size, rank, n, *rest = numbers
-            return {"size": size, "rank": rank, "gsizes": counts, "distribs": rest[:n],
-                    "dargs": rest[n:2 * n], "psizes": rest[2 * n:3 * n], "order": rest[3 * n]}
+            return {
+                "size": size,
+                "rank": rank,
+                "gsizes": counts,
+                "distribs": rest[:n],
+                "dargs": rest[n : 2 * n],
+                "psizes": rest[2 * n : 3 * n],
+                "order": rest[3 * n],
+            }
         case "F90_INTEGER":
             return {"r": numbers[0]}
         case "F90_REAL" | "F90_COMPLEX":
@@ -44,7 +58,7 @@ def _strided(counts: tuple[int, ...]) -> dict[str, object]:
 
 def _lists(counts: tuple[int, ...]) -> dict[str, object]:
     n = counts[0]
-    return {"blocklengths": list(counts[1:n + 1]), "displacements": list(counts[n + 1:])}
+    return {"blocklengths": list(counts[1 : n + 1]), "displacements": list(counts[n + 1 :])}
 
 
 def _block_lists(counts: tuple[int, ...]) -> dict[str, object]:

@@ -40,26 +40,38 @@ def _width(member: Type) -> int:
 
 def encode(signature: Signature, count: int, native: Any, stream: Any) -> None:
     """Convert `count` packed elements to external32."""
-    _convert(signature, np.frombuffer(native, np.uint8).reshape(count, -1),
-             np.frombuffer(stream, np.uint8).reshape(count, -1), _encode_member)
+    _convert(
+        signature,
+        np.frombuffer(native, np.uint8).reshape(count, -1),
+        np.frombuffer(stream, np.uint8).reshape(count, -1),
+        _encode_member,
+    )
 
 
 def decode(signature: Signature, count: int, stream: Any, native: Any) -> None:
     """Convert `count` elements of external32 to packed elements of this machine."""
-    _convert(signature, np.frombuffer(native, np.uint8).reshape(count, -1),
-             np.frombuffer(stream, np.uint8).reshape(count, -1), _decode_member)
+    _convert(
+        signature,
+        np.frombuffer(native, np.uint8).reshape(count, -1),
+        np.frombuffer(stream, np.uint8).reshape(count, -1),
+        _decode_member,
+    )
 
 
-def _convert(signature: Signature, native: np.ndarray, stream: np.ndarray,
-             member: Callable[[Type, np.ndarray, np.ndarray], None]) -> None:
+def _convert(
+    signature: Signature,
+    native: np.ndarray,
+    stream: np.ndarray,
+    member: Callable[[Type, np.ndarray, np.ndarray], None],
+) -> None:
     """Walk a signature; each row of the two arrays is an element."""
     inner = outer = 0
     for count, what in signature:
         nested = isinstance(what, tuple)
         wide = count * (sum(n * _native(w) for n, w in what) if nested else what.layout.size)
         narrow = count * (size(what) if nested else _width(what))
-        here = native[:, inner:inner + wide]
-        there = stream[:, outer:outer + narrow]
+        here = native[:, inner : inner + wide]
+        there = stream[:, outer : outer + narrow]
         rows = len(native) * count
         # Reshaping a part of the rows copies it: convert the copy and bring it back.
         here_flat, there_flat = here.reshape(rows, -1), there.reshape(rows, -1)

@@ -41,13 +41,21 @@ LONG_BLOCK = 256
 PLANS_KEPT = 16
 
 
-def _copy_blocks(target: Memory, place: int, strides: tuple[int, ...],
-                 source: Memory, origin: int, source_strides: tuple[int, ...],
-                 counts: tuple[int, ...], length: int) -> None:
+def _copy_blocks(
+    target: Memory,
+    place: int,
+    strides: tuple[int, ...],
+    source: Memory,
+    origin: int,
+    source_strides: tuple[int, ...],
+    counts: tuple[int, ...],
+    length: int,
+) -> None:
     """The same as `memcopy.copy_blocks`, without C."""
     block = np.dtype((np.void, length))
-    np.ndarray(counts, block, target, place, strides)[...] = \
-        np.ndarray(counts, block, source, origin, source_strides)
+    np.ndarray(counts, block, target, place, strides)[...] = np.ndarray(
+        counts, block, source, origin, source_strides
+    )
 
 
 copy_blocks = _copy_blocks if memcopy is None else memcopy.copy_blocks
@@ -83,11 +91,31 @@ class Layout:
     given address.
     """
 
-    __slots__ = ("_plans", "align", "dense", "element", "lb", "parts", "signature", "size",
-                 "true_lb", "true_ub", "ub")
+    __slots__ = (
+        "_plans",
+        "align",
+        "dense",
+        "element",
+        "lb",
+        "parts",
+        "signature",
+        "size",
+        "true_lb",
+        "true_ub",
+        "ub",
+    )
 
-    def __init__(self, size: int, lb: int, ub: int, true_lb: int, true_ub: int, align: int,
-                 parts: tuple[RunOrBlocks, ...], signature: Signature) -> None:
+    def __init__(
+        self,
+        size: int,
+        lb: int,
+        ub: int,
+        true_lb: int,
+        true_ub: int,
+        align: int,
+        parts: tuple[RunOrBlocks, ...],
+        signature: Signature,
+    ) -> None:
         self.size = size
         self.lb = lb
         self.ub = ub
@@ -98,8 +126,13 @@ class Layout:
         self.signature = signature
         self.dense = ub - lb == size and (
             size == 0
-            or (len(parts) == 1 and isinstance(parts[0], Run)
-                and not parts[0].dims and parts[0].offset == 0))
+            or (
+                len(parts) == 1
+                and isinstance(parts[0], Run)
+                and not parts[0].dims
+                and parts[0].offset == 0
+            )
+        )
         self._plans: dict[int, CopyPlan] = {}
         self.element: object = None  # for messages, see buffers/contiguous.py
 
@@ -136,10 +169,16 @@ def repeat(base: Layout, count: int, stride: int) -> Layout:
     last = (count - 1) * stride
     low, high = min(0, last), max(0, last)
     parts = tuple(_tidy(part, (count, stride, base.size)) for part in base.parts)
-    return Layout(base.size * count, base.lb + low, base.ub + high,
-                  base.true_lb + low if base.size else 0,
-                  base.true_ub + high if base.size else 0,
-                  base.align, parts, _times(count, base.signature))
+    return Layout(
+        base.size * count,
+        base.lb + low,
+        base.ub + high,
+        base.true_lb + low if base.size else 0,
+        base.true_ub + high if base.size else 0,
+        base.align,
+        parts,
+        _times(count, base.signature),
+    )
 
 
 def join(items: Iterable[tuple[int, Layout]]) -> Layout:
@@ -159,22 +198,30 @@ def join(items: Iterable[tuple[int, Layout]]) -> Layout:
         _extend(signature, layout.signature)
         size += layout.size
     data = [item for item in items if item[1].size]
-    return Layout(size,
-                  min(d + layout.lb for d, layout in items),
-                  max(d + layout.ub for d, layout in items),
-                  min((d + layout.true_lb for d, layout in data), default=0),
-                  max((d + layout.true_ub for d, layout in data), default=0),
-                  max(layout.align for _, layout in items),
-                  _merge(parts), tuple(signature))
+    return Layout(
+        size,
+        min(d + layout.lb for d, layout in items),
+        max(d + layout.ub for d, layout in items),
+        min((d + layout.true_lb for d, layout in data), default=0),
+        max((d + layout.true_ub for d, layout in data), default=0),
+        max(layout.align for _, layout in items),
+        _merge(parts),
+        tuple(signature),
+    )
 
 
 def _moved(layout: Layout, displacement: int) -> Layout:
     """The layout with all its bytes and bounds displaced."""
-    return Layout(layout.size, layout.lb + displacement, layout.ub + displacement,
-                  layout.true_lb + displacement if layout.size else 0,
-                  layout.true_ub + displacement if layout.size else 0, layout.align,
-                  tuple([_shift(part, displacement, 0) for part in layout.parts]),
-                  layout.signature)
+    return Layout(
+        layout.size,
+        layout.lb + displacement,
+        layout.ub + displacement,
+        layout.true_lb + displacement if layout.size else 0,
+        layout.true_ub + displacement if layout.size else 0,
+        layout.align,
+        tuple([_shift(part, displacement, 0) for part in layout.parts]),
+        layout.signature,
+    )
 
 
 def indexed(base: Layout, lengths: Sequence[int], displacements: Sequence[int]) -> Layout:
@@ -198,8 +245,16 @@ def indexed(base: Layout, lengths: Sequence[int], displacements: Sequence[int]) 
     offset, packed = offset[starts], packed[starts]
     total = int(count.sum())
     low, high = int(offset.min()), int((offset + nbytes).max())
-    return Layout(total * base.size, low, high, low, high, base.align,
-                  (_blocks(offset, packed, nbytes, ()),), _times(total, base.signature))
+    return Layout(
+        total * base.size,
+        low,
+        high,
+        low,
+        high,
+        base.align,
+        (_blocks(offset, packed, nbytes, ()),),
+        _times(total, base.signature),
+    )
 
 
 def struct(items: Iterable[tuple[int, int, Layout]], padded: bool) -> Layout:
@@ -213,8 +268,16 @@ def struct(items: Iterable[tuple[int, int, Layout]], padded: bool) -> Layout:
 
 def resized(base: Layout, lb: int, extent: int) -> Layout:
     """`base` with other bounds."""
-    return Layout(base.size, lb, lb + extent, base.true_lb, base.true_ub, base.align,
-                  base.parts, base.signature)
+    return Layout(
+        base.size,
+        lb,
+        lb + extent,
+        base.true_lb,
+        base.true_ub,
+        base.align,
+        base.parts,
+        base.signature,
+    )
 
 
 def _times(count: int, signature: Signature) -> Signature:
@@ -271,9 +334,14 @@ def _merge(parts: list[RunOrBlocks]) -> tuple[RunOrBlocks, ...]:
     joined: list[RunOrBlocks] = [parts[0]]
     for part in parts[1:]:
         last = joined[-1]
-        if (isinstance(part, Run) and isinstance(last, Run) and not part.dims and not last.dims
-                and part.offset == last.offset + last.length
-                and part.packed == last.packed + last.length):
+        if (
+            isinstance(part, Run)
+            and isinstance(last, Run)
+            and not part.dims
+            and not last.dims
+            and part.offset == last.offset + last.length
+            and part.packed == last.packed + last.length
+        ):
             joined[-1] = last._replace(length=last.length + part.length)
         else:
             joined.append(part)
@@ -291,19 +359,28 @@ def _sequence(runs: list[Run], dims: tuple[Dimension, ...]) -> list[RunOrBlocks]
     """Runs of equal dimensions as one part, if that is shorter."""
     first, second = runs[0], runs[1]
     step, packed_step = second.offset - first.offset, second.packed - first.packed
-    if all(run.length == first.length
-           and run.offset == first.offset + i * step
-           and run.packed == first.packed + i * packed_step for i, run in enumerate(runs)):
+    if all(
+        run.length == first.length
+        and run.offset == first.offset + i * step
+        and run.packed == first.packed + i * packed_step
+        for i, run in enumerate(runs)
+    ):
         return [_tidy(first, (len(runs), step, packed_step))]
     if len(runs) < FEW_BLOCKS:
         return list(runs)
-    return [_blocks(np.array([run.offset for run in runs], dtype=np.int64),
-                    np.array([run.packed for run in runs], dtype=np.int64),
-                    np.array([run.length for run in runs], dtype=np.int64), dims)]
+    return [
+        _blocks(
+            np.array([run.offset for run in runs], dtype=np.int64),
+            np.array([run.packed for run in runs], dtype=np.int64),
+            np.array([run.length for run in runs], dtype=np.int64),
+            dims,
+        )
+    ]
 
 
-def _blocks(offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray,
-            dims: tuple[Dimension, ...]) -> RunOrBlocks:
+def _blocks(
+    offsets: np.ndarray, packed: np.ndarray, lengths: np.ndarray, dims: tuple[Dimension, ...]
+) -> RunOrBlocks:
     """Scattered blocks, or one run if they are regular."""
     first = Run(int(offsets[0]), int(packed[0]), int(lengths[0]), dims)
     if len(offsets) == 1:
@@ -336,16 +413,19 @@ class CopyPlan:
             elif part.lengths.mean() >= LONG_BLOCK:
                 self.moves.extend(
                     _Strided(Run(int(offset), int(packed), int(length), part.dims))
-                    for offset, packed, length in zip(part.offsets, part.packed, part.lengths))
+                    for offset, packed, length in zip(part.offsets, part.packed, part.lengths)
+                )
             else:
                 self.moves.append(_Indexed(part))
 
     @property
     def pieces(self) -> int:
         """The number of separate blocks in memory."""
-        return sum(prod(dimension[0] for dimension in part.dims)
-                   * (1 if isinstance(part, Run) else len(part.offsets))
-                   for part in self.layout.parts)
+        return sum(
+            prod(dimension[0] for dimension in part.dims)
+            * (1 if isinstance(part, Run) else len(part.offsets))
+            for part in self.layout.parts
+        )
 
     def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
         """Read the message at byte `origin` of `memory` into the writable buffer `stream`."""
@@ -380,12 +460,19 @@ class CopyPlan:
         """The place in memory of each byte of the stream, relative to the address."""
         where = np.empty(self.nbytes, dtype=np.int64)
         for part in self.layout.parts:
-            runs = [part] if isinstance(part, Run) else [
-                Run(int(o), int(p), int(n), part.dims)
-                for o, p, n in zip(part.offsets, part.packed, part.lengths)]
+            runs = (
+                [part]
+                if isinstance(part, Run)
+                else [
+                    Run(int(o), int(p), int(n), part.dims)
+                    for o, p, n in zip(part.offsets, part.packed, part.lengths)
+                ]
+            )
             for run in runs:
-                source, target = _spread(run.offset, run.length, [d[:2] for d in run.dims]), \
-                    _spread(run.packed, run.length, [(d[0], d[2]) for d in run.dims])
+                source, target = (
+                    _spread(run.offset, run.length, [d[:2] for d in run.dims]),
+                    _spread(run.packed, run.length, [(d[0], d[2]) for d in run.dims]),
+                )
                 where[target] = source
         return where
 
@@ -412,23 +499,57 @@ class _Strided:
         self.packed_strides = tuple([d[2] for d in run.dims])
 
     def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
-        copy_blocks(stream, self.packed, self.packed_strides, memory, origin + self.offset,
-                    self.strides, self.counts, self.length)
+        copy_blocks(
+            stream,
+            self.packed,
+            self.packed_strides,
+            memory,
+            origin + self.offset,
+            self.strides,
+            self.counts,
+            self.length,
+        )
 
     def unpack(self, memory: Memory, origin: int, stream: Memory) -> None:
-        copy_blocks(memory, origin + self.offset, self.strides, stream, self.packed,
-                    self.packed_strides, self.counts, self.length)
+        copy_blocks(
+            memory,
+            origin + self.offset,
+            self.strides,
+            stream,
+            self.packed,
+            self.packed_strides,
+            self.counts,
+            self.length,
+        )
 
     def move(self, memory: Memory, origin: int, room: Memory, place: int) -> None:
-        copy_blocks(room, place + self.offset, self.strides, memory, origin + self.offset,
-                    self.strides, self.counts, self.length)
+        copy_blocks(
+            room,
+            place + self.offset,
+            self.strides,
+            memory,
+            origin + self.offset,
+            self.strides,
+            self.counts,
+            self.length,
+        )
 
 
 class _Indexed:
     """One gather or scatter through an index of words."""
 
-    __slots__ = ("dtype", "index", "offset", "packed", "packed_index", "packed_span", "shape",
-                 "span", "strides", "packed_strides")
+    __slots__ = (
+        "dtype",
+        "index",
+        "offset",
+        "packed",
+        "packed_index",
+        "packed_span",
+        "shape",
+        "span",
+        "strides",
+        "packed_strides",
+    )
 
     def __init__(self, part: IrregularBlocks) -> None:
         offsets, packed, lengths = part.offsets, part.packed, part.lengths
@@ -449,10 +570,18 @@ class _Indexed:
         self.packed_strides = (*(d[2] for d in part.dims), word)
 
     def _views(self, memory: Any, origin: int, stream: Any) -> tuple[np.ndarray, np.ndarray]:
-        return (np.ndarray((*self.shape, self.span), self.dtype, memory,
-                           origin + self.offset, self.strides),
-                np.ndarray((*self.shape, self.packed_span), self.dtype, stream,
-                           self.packed, self.packed_strides))
+        return (
+            np.ndarray(
+                (*self.shape, self.span), self.dtype, memory, origin + self.offset, self.strides
+            ),
+            np.ndarray(
+                (*self.shape, self.packed_span),
+                self.dtype,
+                stream,
+                self.packed,
+                self.packed_strides,
+            ),
+        )
 
     def pack(self, memory: Memory, origin: int, stream: Memory) -> None:
         source, target = self._views(memory, origin, stream)
@@ -487,8 +616,9 @@ def members(signature: Signature) -> int:
     return sum(n * (members(what) if isinstance(what, tuple) else 1) for n, what in signature)
 
 
-def subarray(base: Layout, sizes: Sequence[int], subsizes: Sequence[int],
-             starts: Sequence[int]) -> Layout:
+def subarray(
+    base: Layout, sizes: Sequence[int], subsizes: Sequence[int], starts: Sequence[int]
+) -> Layout:
     """A part of an array in which the last dimension varies fastest."""
     stride = base.extent
     parts, signature, nbytes = base.parts, base.signature, base.size
@@ -502,12 +632,21 @@ def subarray(base: Layout, sizes: Sequence[int], subsizes: Sequence[int],
             nbytes *= subsize
         offset += start * stride
         stride *= size
-    return Layout(nbytes, 0, stride, low + offset if nbytes else 0, high + offset if nbytes else 0,
-                  base.align, tuple([_shift(part, offset, 0) for part in parts]), signature)
+    return Layout(
+        nbytes,
+        0,
+        stride,
+        low + offset if nbytes else 0,
+        high + offset if nbytes else 0,
+        base.align,
+        tuple([_shift(part, offset, 0) for part in parts]),
+        signature,
+    )
 
 
-def distributed(base: Layout, sizes: Sequence[int],
-                pieces: Sequence[tuple[int, int, int, int]]) -> Layout:
+def distributed(
+    base: Layout, sizes: Sequence[int], pieces: Sequence[tuple[int, int, int, int]]
+) -> Layout:
     """A process's part of an array in which the last dimension varies fastest.
 
     For each dimension `pieces` holds (first index, block length, step between blocks, number of

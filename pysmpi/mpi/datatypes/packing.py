@@ -14,8 +14,7 @@ from pysmpi.mpi.datatypes.records import Type
 def check_representation(datarep: str) -> None:
     """Only external32 can be packed by name."""
     if datarep != "external32":
-        fail(c.ERR_UNSUPPORTED_DATAREP, f"datarep is {datarep!r}, "
-                                        f"expecting 'external32'")
+        fail(c.ERR_UNSUPPORTED_DATAREP, f"datarep is {datarep!r}, expecting 'external32'")
 
 
 def size(record: Type, count: int) -> int:
@@ -88,8 +87,11 @@ def _elements(record: Type, buf: object, writable: bool) -> tuple[memoryview, in
     if count and layout.size:
         plan = layout.plan(count)
         if plan.low < 0 or plan.high > memory.nbytes:
-            fail(c.ERR_BUFFER, f"{count} elements take bytes {plan.low} to {plan.high} of a "
-                               f"buffer of {memory.nbytes} bytes")
+            fail(
+                c.ERR_BUFFER,
+                f"{count} elements take bytes {plan.low} to {plan.high} of a "
+                f"buffer of {memory.nbytes} bytes",
+            )
     return memory, count
 
 
@@ -97,20 +99,22 @@ def _room(position: int, nbytes: int, available: int, verb: str) -> int:
     if position < 0:
         fail(c.ERR_ARG, f"position is {position}")
     if nbytes and position + nbytes > available:
-        fail(c.ERR_TRUNCATE, f"{nbytes} bytes to {verb} at position {position} of a buffer of "
-                             f"{available} bytes")
+        fail(
+            c.ERR_TRUNCATE,
+            f"{nbytes} bytes to {verb} at position {position} of a buffer of {available} bytes",
+        )
     return position + nbytes
 
 
 def _read(record: Type, count: int, memory: memoryview, stream: Any) -> None:
     if record.layout.dense:
-        memoryview(stream)[:] = memory[:len(stream)]
+        memoryview(stream)[:] = memory[: len(stream)]
     else:
         record.layout.plan(count).pack(memory, 0, stream)
 
 
 def _write(record: Type, count: int, memory: memoryview, stream: Any) -> None:
     if record.layout.dense:
-        memory[:len(stream)] = stream
+        memory[: len(stream)] = stream
     else:
         record.layout.plan(count).unpack(memory, 0, stream)

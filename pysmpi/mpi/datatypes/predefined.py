@@ -114,24 +114,48 @@ PAIRS = (
 FIRST_DERIVED = 0x8C000005
 
 # Names without a datatype in this ABI.
-ABSENT = ("BFLOAT16_T", "LOGICAL1", "LOGICAL2", "LOGICAL4", "LOGICAL8", "LOGICAL16",
-          "INTEGER16", "REAL2", "COMPLEX4")
+ABSENT = (
+    "BFLOAT16_T",
+    "LOGICAL1",
+    "LOGICAL2",
+    "LOGICAL4",
+    "LOGICAL8",
+    "LOGICAL16",
+    "INTEGER16",
+    "REAL2",
+    "COMPLEX4",
+)
 
 # Other names of the same objects.
 ALIASES = {
-    "FLOAT32_T": "FLOAT", "FLOAT64_T": "DOUBLE", "C_FLOAT_COMPLEX": "C_COMPLEX",
-    "TWOINT": "INT_INT", "UNSIGNED_INT": "UNSIGNED", "SIGNED_SHORT": "SHORT",
-    "SIGNED_INT": "INT", "SIGNED_LONG": "LONG", "SIGNED_LONG_LONG": "LONG_LONG",
-    "BOOL": "C_BOOL", "SINT8_T": "INT8_T", "SINT16_T": "INT16_T", "SINT32_T": "INT32_T",
-    "SINT64_T": "INT64_T", "F_BOOL": "LOGICAL", "F_INT": "INTEGER", "F_FLOAT": "REAL",
-    "F_DOUBLE": "DOUBLE_PRECISION", "F_COMPLEX": "COMPLEX", "F_FLOAT_COMPLEX": "COMPLEX",
+    "FLOAT32_T": "FLOAT",
+    "FLOAT64_T": "DOUBLE",
+    "C_FLOAT_COMPLEX": "C_COMPLEX",
+    "TWOINT": "INT_INT",
+    "UNSIGNED_INT": "UNSIGNED",
+    "SIGNED_SHORT": "SHORT",
+    "SIGNED_INT": "INT",
+    "SIGNED_LONG": "LONG",
+    "SIGNED_LONG_LONG": "LONG_LONG",
+    "BOOL": "C_BOOL",
+    "SINT8_T": "INT8_T",
+    "SINT16_T": "INT16_T",
+    "SINT32_T": "INT32_T",
+    "SINT64_T": "INT64_T",
+    "F_BOOL": "LOGICAL",
+    "F_INT": "INTEGER",
+    "F_FLOAT": "REAL",
+    "F_DOUBLE": "DOUBLE_PRECISION",
+    "F_COMPLEX": "COMPLEX",
+    "F_FLOAT_COMPLEX": "COMPLEX",
     "F_DOUBLE_COMPLEX": "DOUBLE_COMPLEX",
 }
 
 
 def _codes(table: str) -> dict[str, str]:
-    return {code: name for name, *codes in map(str.split, table.strip().splitlines())
-            for code in codes}
+    return {
+        code: name for name, *codes in map(str.split, table.strip().splitlines()) for code in codes
+    }
 
 
 # Character codes and type strings -> datatype: those of numpy, of the buffer protocol, and F90's.
@@ -167,9 +191,12 @@ AINT                   p
 CHAR                   c a S S1 s 1s
 WCHAR                  U U1 w 1w
 """)
-C_CODES = {code: CODES[code] for code in
-           "? b h i l q B H I L Q f d g F D G b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 c8 f8 c16 f16 c32"
-           .split()}
+C_CODES = {
+    code: CODES[code]
+    for code in (
+        "? b h i l q B H I L Q f d g F D G b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 c8 f8 c16 f16 c32"
+    ).split()
+}
 F_CODES = _codes("""
 LOGICAL           l
 INTEGER           i
@@ -191,19 +218,39 @@ COMPLEX32         c32
 
 # Match_size: (type class, size) -> datatype.
 MATCHES = {
-    ("INTEGER", 1): "INTEGER1", ("INTEGER", 2): "INTEGER2", ("INTEGER", 4): "INTEGER4",
-    ("INTEGER", 8): "INTEGER8", ("REAL", 4): "REAL4", ("REAL", 8): "REAL8",
-    ("REAL", 16): "REAL16", ("COMPLEX", 8): "COMPLEX8", ("COMPLEX", 16): "COMPLEX16",
+    ("INTEGER", 1): "INTEGER1",
+    ("INTEGER", 2): "INTEGER2",
+    ("INTEGER", 4): "INTEGER4",
+    ("INTEGER", 8): "INTEGER8",
+    ("REAL", 4): "REAL4",
+    ("REAL", 8): "REAL8",
+    ("REAL", 16): "REAL16",
+    ("COMPLEX", 8): "COMPLEX8",
+    ("COMPLEX", 16): "COMPLEX16",
     ("COMPLEX", 32): "COMPLEX32",
 }
 
-_KINDS = {"?": "b", "S": "S", "c": "S", "U": "U"} | dict.fromkeys("bhilqp", "i") \
-    | dict.fromkeys("BHILQP", "u") | dict.fromkeys("efdg", "f") | dict.fromkeys("EFDG", "c")
+_KINDS = (
+    {"?": "b", "S": "S", "c": "S", "U": "U"}
+    | dict.fromkeys("bhilqp", "i")
+    | dict.fromkeys("BHILQP", "u")
+    | dict.fromkeys("efdg", "f")
+    | dict.fromkeys("EFDG", "c")
+)
 # Characters by kind and size, for the Fortran types.
 CHARACTERS = {
-    ("i", 1): "b", ("i", 2): "h", ("i", 4): "i", ("i", 8): "l",
-    ("f", 2): "e", ("f", 4): "f", ("f", 8): "d", ("f", 16): "g",
-    ("c", 4): "E", ("c", 8): "F", ("c", 16): "D", ("c", 32): "G",
+    ("i", 1): "b",
+    ("i", 2): "h",
+    ("i", 4): "i",
+    ("i", 8): "l",
+    ("f", 2): "e",
+    ("f", 4): "f",
+    ("f", 8): "d",
+    ("f", 16): "g",
+    ("c", 4): "E",
+    ("c", 8): "F",
+    ("c", 16): "D",
+    ("c", 32): "G",
 }
 
 

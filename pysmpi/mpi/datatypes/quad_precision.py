@@ -93,8 +93,8 @@ def combine(name: str, invec: Any, inoutvec: Any, complex_pairs: bool) -> None:
     source, target = memoryview(invec).cast("B"), memoryview(inoutvec).cast("B")
     width = 32 if complex_pairs else 16
     for start in range(0, target.nbytes - width + 1, width):
-        x = [decode(source[i:i + 16]) for i in range(start, start + width, 16)]
-        y = [decode(target[i:i + 16]) for i in range(start, start + width, 16)]
+        x = [decode(source[i : i + 16]) for i in range(start, start + width, 16)]
+        y = [decode(target[i : i + 16]) for i in range(start, start + width, 16)]
         if name == "SUM":
             made = [_add(a, b) for a, b in zip(x, y)]
         elif name == "MAX":
@@ -105,8 +105,9 @@ def combine(name: str, invec: Any, inoutvec: Any, complex_pairs: bool) -> None:
             made = [_multiply(x[0], y[0])]
         else:
             (a, b), (u, v) = x, y
-            ac, bd, ad, bc = (_settled(_multiply(*pair))
-                              for pair in ((a, u), (b, v), (a, v), (b, u)))
+            ac, bd, ad, bc = (
+                _settled(_multiply(*pair)) for pair in ((a, u), (b, v), (a, v), (b, u))
+            )
             minus = (-bd[0], not bd[1])
             made = [_add(ac, minus), _add(ad, bc)]
-        target[start:start + width] = b"".join(encode(*number) for number in made)
+        target[start : start + width] = b"".join(encode(*number) for number in made)

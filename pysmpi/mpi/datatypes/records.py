@@ -39,12 +39,35 @@ class Type:
     tells whether it may be used in communication.
     """
 
-    __slots__ = ("_build", "_layout", "char", "code", "combiner", "committed", "counts", "dtype",
-                 "element", "integers", "kind", "marked", "name", "named", "predefined",
-                 "references", "types", "unit")
+    __slots__ = (
+        "_build",
+        "_layout",
+        "char",
+        "code",
+        "combiner",
+        "committed",
+        "counts",
+        "dtype",
+        "element",
+        "integers",
+        "kind",
+        "marked",
+        "name",
+        "named",
+        "predefined",
+        "references",
+        "types",
+        "unit",
+    )
 
-    def __init__(self, combiner: int, build: Callable[[], Layout], types: Sequence[Type] = (),
-                 counts: Sequence[int] = (), integers: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        combiner: int,
+        build: Callable[[], Layout],
+        types: Sequence[Type] = (),
+        counts: Sequence[int] = (),
+        integers: Sequence[int] = (),
+    ) -> None:
         self.combiner = combiner
         self.types = tuple(types)
         self.counts = tuple(counts)
@@ -92,18 +115,24 @@ class Type:
 
     def like(self, other: Type) -> Type:
         """Copy the properties of a predefined type for reductions and numpy."""
-        self.kind, self.dtype, self.code, self.char = \
-            other.kind, other.dtype, other.code, other.char
+        self.kind, self.dtype, self.code, self.char = (
+            other.kind,
+            other.dtype,
+            other.code,
+            other.char,
+        )
         return self
 
 
-_OWNED = frozenset((c.COMBINER_NAMED, c.COMBINER_F90_INTEGER, c.COMBINER_F90_REAL,
-                    c.COMBINER_F90_COMPLEX))
+_OWNED = frozenset(
+    (c.COMBINER_NAMED, c.COMBINER_F90_INTEGER, c.COMBINER_F90_REAL, c.COMBINER_F90_COMPLEX)
+)
 
 
 def _define(named: typetable.NamedType) -> Type:
-    record = Type(c.COMBINER_NAMED, lambda: typemaps.basic(
-        named.size, typetable.alignment(named), record))
+    record = Type(
+        c.COMBINER_NAMED, lambda: typemaps.basic(named.size, typetable.alignment(named), record)
+    )
     record.named = named
     record.kind, record.code, record.char = named.kind, named.code, named.char
     record.dtype = np.dtype(named.numpy) if named.numpy else None
@@ -130,8 +159,12 @@ def _pair(name: str, value: Type, index: Type) -> Type:
 
 # By attribute name of mpi4py.MPI; absent types are not in it.
 PREDEFINED: dict[str, Type] = {named.name: _define(named) for named in typetable.NAMED}
-PREDEFINED.update({name: _pair(mpi_name, *(PREDEFINED[m] for m in members))
-                   for name, mpi_name, _, members in typetable.PAIRS})
+PREDEFINED.update(
+    {
+        name: _pair(mpi_name, *(PREDEFINED[m] for m in members))
+        for name, mpi_name, _, members in typetable.PAIRS
+    }
+)
 PREDEFINED.update({alias: PREDEFINED[name] for alias, name in typetable.ALIASES.items()})
 
 BYTE = PREDEFINED["BYTE"]
@@ -180,8 +213,9 @@ def vector(base: Type, count: int, blocklength: int, stride: int, in_bytes: bool
     return Type(combiner, build, (base,), (count, blocklength, stride))
 
 
-def indexed(base: Type, lengths: Sequence[int], displacements: Sequence[int],
-            in_bytes: bool = False) -> Type:
+def indexed(
+    base: Type, lengths: Sequence[int], displacements: Sequence[int], in_bytes: bool = False
+) -> Type:
     """MPI_Type_indexed, and MPI_Type_create_hindexed where displacements are in bytes."""
     _lengths(lengths)
 
@@ -192,8 +226,9 @@ def indexed(base: Type, lengths: Sequence[int], displacements: Sequence[int],
     return Type(combiner, build, (base,), (len(lengths), *lengths, *displacements))
 
 
-def indexed_block(base: Type, blocklength: int, displacements: Sequence[int],
-                  in_bytes: bool = False) -> Type:
+def indexed_block(
+    base: Type, blocklength: int, displacements: Sequence[int], in_bytes: bool = False
+) -> Type:
     """MPI_Type_create_indexed_block, and its hindexed form."""
     _counted("blocklength", blocklength)
 
@@ -201,12 +236,12 @@ def indexed_block(base: Type, blocklength: int, displacements: Sequence[int],
         return _scattered(base, [blocklength] * len(displacements), displacements, in_bytes)
 
     combiner = c.COMBINER_HINDEXED_BLOCK if in_bytes else c.COMBINER_INDEXED_BLOCK
-    return Type(combiner, build, (base,),
-                         (len(displacements), blocklength, *displacements))
+    return Type(combiner, build, (base,), (len(displacements), blocklength, *displacements))
 
 
-def _scattered(base: Type, lengths: Sequence[int], displacements: Sequence[int],
-               in_bytes: bool) -> Layout:
+def _scattered(
+    base: Type, lengths: Sequence[int], displacements: Sequence[int], in_bytes: bool
+) -> Layout:
     layout = base.layout
     scale = 1 if in_bytes else layout.extent
     return typemaps.indexed(layout, lengths, [d * scale for d in displacements])
@@ -242,25 +277,28 @@ def struct(lengths: Sequence[int], displacements: Sequence[int], types: Sequence
         layouts = [t.layout for t in types]
         return typemaps.struct(zip(lengths, displacements, layouts), not _alike(types))
 
-    return Type(c.COMBINER_STRUCT, build, types,
-                         (len(lengths), *lengths, *displacements))
+    return Type(c.COMBINER_STRUCT, build, types, (len(lengths), *lengths, *displacements))
 
 
 def resized(base: Type, lb: int, extent: int) -> Type:
     """MPI_Type_create_resized."""
-    return Type(c.COMBINER_RESIZED,
-                         lambda: typemaps.resized(base.layout, lb, extent), (base,), (lb, extent))
+    return Type(
+        c.COMBINER_RESIZED, lambda: typemaps.resized(base.layout, lb, extent), (base,), (lb, extent)
+    )
 
 
-def subarray(base: Type, sizes: Sequence[int], subsizes: Sequence[int], starts: Sequence[int],
-             order: int) -> Type:
+def subarray(
+    base: Type, sizes: Sequence[int], subsizes: Sequence[int], starts: Sequence[int], order: int
+) -> Type:
     """MPI_Type_create_subarray."""
     if not sizes:
         fail(c.ERR_ARG, "a subarray needs at least one dimension")
     for i, (size, subsize, start) in enumerate(zip(sizes, subsizes, starts)):
         if size < 1 or not 1 <= subsize <= size or not 0 <= start <= size - subsize:
-            fail(c.ERR_ARG, f"dimension {i}: {subsize} elements from {start} are not inside "
-                            f"an array of {size}")
+            fail(
+                c.ERR_ARG,
+                f"dimension {i}: {subsize} elements from {start} are not inside an array of {size}",
+            )
     _check_order(order)
 
     def build() -> Layout:
@@ -268,8 +306,9 @@ def subarray(base: Type, sizes: Sequence[int], subsizes: Sequence[int], starts: 
             return typemaps.subarray(base.layout, sizes, subsizes, starts)
         return typemaps.subarray(base.layout, sizes[::-1], subsizes[::-1], starts[::-1])
 
-    return Type(c.COMBINER_SUBARRAY, build, (base,), (*sizes, *subsizes, *starts),
-                         (len(sizes), order))
+    return Type(
+        c.COMBINER_SUBARRAY, build, (base,), (*sizes, *subsizes, *starts), (len(sizes), order)
+    )
 
 
 def _check_order(order: int) -> None:
@@ -277,8 +316,16 @@ def _check_order(order: int) -> None:
         fail(c.ERR_ARG, f"order is {order}, expecting ORDER_C or ORDER_FORTRAN")
 
 
-def darray(base: Type, size: int, rank: int, gsizes: Sequence[int], distribs: Sequence[int],
-           dargs: Sequence[int], psizes: Sequence[int], order: int) -> Type:
+def darray(
+    base: Type,
+    size: int,
+    rank: int,
+    gsizes: Sequence[int],
+    distribs: Sequence[int],
+    dargs: Sequence[int],
+    psizes: Sequence[int],
+    order: int,
+) -> Type:
     """MPI_Type_create_darray."""
     if size < 1 or not 0 <= rank < size:
         fail(c.ERR_RANK, f"rank is {rank} in a grid of size {size}")
@@ -293,20 +340,28 @@ def darray(base: Type, size: int, rank: int, gsizes: Sequence[int], distribs: Se
     for extent in reversed(psizes):
         rest, coordinate = divmod(rest, extent)
         coordinates.insert(0, coordinate)
-    pieces = [_share(*arguments) for arguments in
-              zip(range(len(gsizes)), gsizes, distribs, dargs, psizes, coordinates)]
+    pieces = [
+        _share(*arguments)
+        for arguments in zip(range(len(gsizes)), gsizes, distribs, dargs, psizes, coordinates)
+    ]
 
     def build() -> Layout:
         if order == c.ORDER_C:
             return typemaps.distributed(base.layout, gsizes, pieces)
         return typemaps.distributed(base.layout, gsizes[::-1], pieces[::-1])
 
-    return Type(c.COMBINER_DARRAY, build, (base,), gsizes,
-                         (size, rank, len(gsizes), *distribs, *dargs, *psizes, order))
+    return Type(
+        c.COMBINER_DARRAY,
+        build,
+        (base,),
+        gsizes,
+        (size, rank, len(gsizes), *distribs, *dargs, *psizes, order),
+    )
 
 
-def _share(dimension: int, size: int, distribution: int, darg: int, processes: int,
-           coordinate: int) -> tuple[int, int, int, int]:
+def _share(
+    dimension: int, size: int, distribution: int, darg: int, processes: int, coordinate: int
+) -> tuple[int, int, int, int]:
     """The indices of a dimension that a process owns: (first, block, step, number owned)."""
     where = f"dimension {dimension}"
     if size < 1:
@@ -344,14 +399,19 @@ def f90_integer(r: int) -> Type:
 
 def f90_real(p: int, r: int) -> Type:
     """MPI_Type_create_f90_real: p decimal digits, decimal exponents up to r."""
-    return _parametrized(c.COMBINER_F90_REAL, _precision(p, r, ("REAL4", "REAL8", "REAL16")), "f",
-                         (p, r))
+    return _parametrized(
+        c.COMBINER_F90_REAL, _precision(p, r, ("REAL4", "REAL8", "REAL16")), "f", (p, r)
+    )
 
 
 def f90_complex(p: int, r: int) -> Type:
     """MPI_Type_create_f90_complex: p decimal digits, decimal exponents up to r."""
-    return _parametrized(c.COMBINER_F90_COMPLEX,
-                         _precision(p, r, ("COMPLEX8", "COMPLEX16", "COMPLEX32")), "c", (p, r))
+    return _parametrized(
+        c.COMBINER_F90_COMPLEX,
+        _precision(p, r, ("COMPLEX8", "COMPLEX16", "COMPLEX32")),
+        "c",
+        (p, r),
+    )
 
 
 def _precision(p: int, r: int, names: tuple[str, str, str]) -> str:
@@ -378,8 +438,10 @@ def _parametrized(combiner: int, name: str, letter: str, integers: tuple[int, ..
     return record
 
 
-_value_index = {(PREDEFINED[value], PREDEFINED[index]): PREDEFINED[name]
-                for name, _, _, (value, index) in typetable.PAIRS}
+_value_index = {
+    (PREDEFINED[value], PREDEFINED[index]): PREDEFINED[name]
+    for name, _, _, (value, index) in typetable.PAIRS
+}
 
 
 def value_index(value: Type, index: Type) -> Type | None:
@@ -389,8 +451,12 @@ def value_index(value: Type, index: Type) -> Type | None:
 
 def match_size(typeclass: int, size: int) -> Type:
     """MPI_Type_match_size."""
-    names = {c.TYPECLASS_INTEGER: "INTEGER", c.TYPECLASS_REAL: "REAL",
-             c.TYPECLASS_COMPLEX: "COMPLEX", c.TYPECLASS_LOGICAL: "LOGICAL"}
+    names = {
+        c.TYPECLASS_INTEGER: "INTEGER",
+        c.TYPECLASS_REAL: "REAL",
+        c.TYPECLASS_COMPLEX: "COMPLEX",
+        c.TYPECLASS_LOGICAL: "LOGICAL",
+    }
     if typeclass not in names:
         fail(c.ERR_ARG, f"typeclass is {typeclass}, which is none")
     name = typetable.MATCHES.get((names[typeclass], size))

@@ -113,9 +113,7 @@ class FileAccess(RequestOperation):
             if listeners.file_accessed is not None:
                 kind = "write" if self.write else "read"
                 file = self.side.file
-                listeners.notify(
-                    "file_accessed", file, self.rank, kind, self.pieces.low, self.got
-                )
+                listeners.notify("file_accessed", file, self.rank, kind, self.pieces.low, self.got)
         if self.claim is not None:
             self.side.file.claims.release(self.claim)
         self.complete()

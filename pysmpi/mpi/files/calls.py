@@ -75,8 +75,12 @@ def new_access(
         access = CollectiveAccess(rank, file, side, write, message, name, order)
     unit = side.view.unit
     if access.nbytes % unit:
-        fail(c.ERR_IO, f"the message takes {access.nbytes} bytes of the file, which are not "
-                       f"whole etypes of {unit}", file)
+        fail(
+            c.ERR_IO,
+            f"the message takes {access.nbytes} bytes of the file, which are not "
+            f"whole etypes of {unit}",
+            file,
+        )
     if type(where) is int:
         return access, where
     if where is INDIVIDUAL:

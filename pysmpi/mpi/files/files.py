@@ -315,8 +315,12 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         side = self._live()
         if side.file.amode & c.MODE_SEQUENTIAL:
             if disp != c.DISPLACEMENT_CURRENT:
-                fail(c.ERR_ARG, f"disp is {disp}, expected DISPLACEMENT_CURRENT for a file that "
-                                "was opened with MODE_SEQUENTIAL", self)
+                fail(
+                    c.ERR_ARG,
+                    f"disp is {disp}, expected DISPLACEMENT_CURRENT for a file that "
+                    "was opened with MODE_SEQUENTIAL",
+                    self,
+                )
             return side.view.offset_of(side.file.pointer * side.view.unit)
         if disp < 0:
             fail(c.ERR_ARG, f"disp is {disp}, expected one that is not negative", self)
@@ -462,7 +466,6 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
 
 
 FILE_NULL = File._define("FILE_NULL", None, 0)
-
 
 
 def _permissions(hints: dict[str, str]) -> int:

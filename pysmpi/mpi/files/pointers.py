@@ -111,9 +111,7 @@ class FileSide:
         self.hints = {name: default for name, (default, _) in HINTS.items()}
         self.look(0, BYTE._live(), BYTE._live(), NATIVE)
 
-    def look(
-        self, disp: int, etype: Type, filetype: Type, representation: Representation
-    ) -> None:
+    def look(self, disp: int, etype: Type, filetype: Type, representation: Representation) -> None:
         """Set a view; FileError if it is not valid."""
         unit = representation.layout(etype).size
         layout = representation.layout(filetype)

@@ -207,9 +207,7 @@ class UserRepresentation(Converted):
         """
         record = message.datatype._live()
         items = message.count * members(record.layout.signature)
-        self._call(
-            function, buffer(memory), _packed_type(record), items, buffer(stream), 0
-        )
+        self._call(function, buffer(memory), _packed_type(record), items, buffer(stream), 0)
 
     @touches_program
     def _call(self, function: Any, *arguments: Any) -> Any:
@@ -241,9 +239,7 @@ def _packed_type(record: Type) -> Datatype:
     return packed.Create_resized(0, at).Commit()
 
 
-def _flatten(
-    signature: Signature, times: int, types: list[Datatype], lengths: list[int]
-) -> None:
+def _flatten(signature: Signature, times: int, types: list[Datatype], lengths: list[int]) -> None:
     for _ in range(times):
         for count, what in signature:
             if isinstance(what, tuple):
@@ -293,8 +289,10 @@ def Register_datarep(
         if function is not None and not callable(function):
             raise TypeError(f"{argument}: expected a function, got {type_name(function)}")
     if not name or len(name) >= c.MAX_DATAREP_STRING:
-        fail(c.ERR_ARG, f"datarep has {len(name)} characters, "
-                        f"expected 1 to {c.MAX_DATAREP_STRING - 1}")
+        fail(
+            c.ERR_ARG,
+            f"datarep has {len(name)} characters, expected 1 to {c.MAX_DATAREP_STRING - 1}",
+        )
     own = REPRESENTATIONS.of(current())
     if name in own or name.lower() in _KNOWN:
         fail(c.ERR_DUP_DATAREP, f"data representation {name!r} is known already")

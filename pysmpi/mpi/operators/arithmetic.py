@@ -85,9 +85,14 @@ class Operator:
 
     __slots__ = ("commutative", "freed", "function", "kinds", "meter", "name", "ufunc")
 
-    def __init__(self, name: str, kinds: frozenset[str] = frozenset(), ufunc: Any = None,
-                 commutative: bool = True,
-                 function: Callable[[object, object, object], object] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        kinds: frozenset[str] = frozenset(),
+        ufunc: Any = None,
+        commutative: bool = True,
+        function: Callable[[object, object, object], object] | None = None,
+    ) -> None:
         self.name = name
         self.kinds = kinds
         self.ufunc = ufunc
@@ -102,22 +107,25 @@ class Operator:
         return self.name != ""
 
 
-OPERATORS = {operator.name: operator for operator in (
-    Operator("MAX", _ORDERED, np.maximum),
-    Operator("MIN", _ORDERED, np.minimum),
-    Operator("SUM", _SUMMED, np.add),
-    Operator("PROD", _SUMMED, np.multiply),
-    Operator("LAND", _LOGICAL, np.logical_and),
-    Operator("BAND", _BITS, np.bitwise_and),
-    Operator("LOR", _LOGICAL, np.logical_or),
-    Operator("BOR", _BITS, np.bitwise_or),
-    Operator("LXOR", _LOGICAL, np.logical_xor),
-    Operator("BXOR", _BITS, np.bitwise_xor),
-    Operator("MAXLOC", _PAIR),
-    Operator("MINLOC", _PAIR),
-    Operator("REPLACE", commutative=False),
-    Operator("NO_OP", commutative=False),
-)}
+OPERATORS = {
+    operator.name: operator
+    for operator in (
+        Operator("MAX", _ORDERED, np.maximum),
+        Operator("MIN", _ORDERED, np.minimum),
+        Operator("SUM", _SUMMED, np.add),
+        Operator("PROD", _SUMMED, np.multiply),
+        Operator("LAND", _LOGICAL, np.logical_and),
+        Operator("BAND", _BITS, np.bitwise_and),
+        Operator("LOR", _LOGICAL, np.logical_or),
+        Operator("BOR", _BITS, np.bitwise_or),
+        Operator("LXOR", _LOGICAL, np.logical_xor),
+        Operator("BXOR", _BITS, np.bitwise_xor),
+        Operator("MAXLOC", _PAIR),
+        Operator("MINLOC", _PAIR),
+        Operator("REPLACE", commutative=False),
+        Operator("NO_OP", commutative=False),
+    )
+}
 REPLACE, NO_OP = OPERATORS["REPLACE"], OPERATORS["NO_OP"]
 
 
@@ -139,8 +147,9 @@ def element(record: Type) -> Type | None:
     return kinds[0] if len(kinds) == 1 else None
 
 
-def combine(operator: Operator, invec: Any, inoutvec: Any, count: int, record: Type,
-            packed: bool = False) -> None:
+def combine(
+    operator: Operator, invec: Any, inoutvec: Any, count: int, record: Type, packed: bool = False
+) -> None:
     """inoutvec = invec op inoutvec, for `count` elements in memory, or in packed streams.
 
     Buffers begin at the first element. A user's function takes elements in memory only.
@@ -176,11 +185,13 @@ def _packed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype([(name, fields[name][0]) for name in ("value", "index")])
 
 
-def _locate(operator: Operator, dtype: np.dtype[Any], invec: object, inoutvec: object,
-            count: int) -> None:
+def _locate(
+    operator: Operator, dtype: np.dtype[Any], invec: object, inoutvec: object, count: int
+) -> None:
     """MAXLOC and MINLOC: of equal values, the one with the lower index."""
     # The gap after the last element may be beyond the buffer.
     size = dtype.itemsize
+
     def fields(buf: Any) -> tuple[np.ndarray, np.ndarray]:
         made = []
         for name in ("value", "index"):
@@ -235,8 +246,9 @@ def prefixes(
     return _fold(operator, streams, count, record, True)
 
 
-def _fold(operator: Operator, streams: Sequence[Any], count: int, record: Type,
-          keep: bool) -> list[bytes]:
+def _fold(
+    operator: Operator, streams: Sequence[Any], count: int, record: Type, keep: bool
+) -> list[bytes]:
     check(operator, record)
     nbytes = count * record.layout.size
     if nbytes == 0 or len(streams) == 1:
@@ -262,8 +274,9 @@ def _fold(operator: Operator, streams: Sequence[Any], count: int, record: Type,
     return results if keep else [bytes(result)]
 
 
-def _in_chunks(operator: Operator, streams: Sequence[bytes | memoryview], count: int,
-               record: Type) -> bytes:
+def _in_chunks(
+    operator: Operator, streams: Sequence[bytes | memoryview], count: int, record: Type
+) -> bytes:
     """All contributions, a chunk at a time: the running result of a chunk stays in the cache."""
     dtype = record.dtype
     assert dtype is not None
@@ -272,14 +285,15 @@ def _in_chunks(operator: Operator, streams: Sequence[bytes | memoryview], count:
     step = CHUNK // dtype.itemsize
     with np.errstate(all="ignore"):
         for start in range(0, count, step):
-            part = result[start:start + step]
+            part = result[start : start + step]
             for row in rows:
-                operator.ufunc(row[start:start + step], part, out=part, casting="unsafe")
+                operator.ufunc(row[start : start + step], part, out=part, casting="unsafe")
     return result.tobytes()
 
 
-def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.dtype[Any],
-             keep: bool) -> list[bytes]:
+def _stacked(
+    operator: Operator, streams: Sequence[Any], count: int, dtype: np.dtype[Any], keep: bool
+) -> list[bytes]:
     """All contributions by one call of numpy, which goes down each column in order."""
     rows = np.frombuffer(b"".join(streams), dtype).reshape(len(streams), count)
     logical = operator.name in ("LAND", "LOR", "LXOR")
@@ -302,8 +316,9 @@ def _stacked(operator: Operator, streams: Sequence[Any], count: int, dtype: np.d
     return found
 
 
-def _fold_in_memory(operator: Operator, streams: Sequence[Memory], count: int, record: Type,
-                    keep: bool) -> list[bytes]:
+def _fold_in_memory(
+    operator: Operator, streams: Sequence[Memory], count: int, record: Type, keep: bool
+) -> list[bytes]:
     """For a user's function on a datatype with gaps: lay the elements out as in memory."""
     layout = record.layout
     plan = layout.plan(count)
@@ -324,8 +339,13 @@ def _fold_in_memory(operator: Operator, streams: Sequence[Memory], count: int, r
     results = [gathered(result)] if keep else []
     for stream in streams[1:]:
         following = spread(stream)
-        combine(operator, memoryview(result)[origin:origin + span],
-                memoryview(following)[origin:origin + span], count, record)
+        combine(
+            operator,
+            memoryview(result)[origin : origin + span],
+            memoryview(following)[origin : origin + span],
+            count,
+            record,
+        )
         result = following
         if keep:
             results.append(gathered(result))

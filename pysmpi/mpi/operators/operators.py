@@ -33,8 +33,22 @@ MAX_USER_OPERATIONS = 32
 
 _NULL = 0x18000000
 _FIRST = 0x58000001
-_ORDER = ("MAX", "MIN", "SUM", "PROD", "LAND", "BAND", "LOR", "BOR", "LXOR", "BXOR", "MINLOC",
-          "MAXLOC", "REPLACE", "NO_OP")
+_ORDER = (
+    "MAX",
+    "MIN",
+    "SUM",
+    "PROD",
+    "LAND",
+    "BAND",
+    "LOR",
+    "BOR",
+    "LXOR",
+    "BXOR",
+    "MINLOC",
+    "MAXLOC",
+    "REPLACE",
+    "NO_OP",
+)
 
 
 @record
@@ -168,8 +182,8 @@ def operator_of(op: object, record: Any = None) -> Operator:
 OP_NULL: Op = Op._define("OP_NULL", None, _NULL)
 #: Every predefined operation by its name in mpi4py.MPI.
 PREDEFINED: dict[str, Op] = {
-    name: Op._define(name, OPERATORS[name], _FIRST + number)
-    for number, name in enumerate(_ORDER)}
+    name: Op._define(name, OPERATORS[name], _FIRST + number) for number, name in enumerate(_ORDER)
+}
 globals().update(PREDEFINED)
 
 __all__ = ["Op", "OP_NULL", *PREDEFINED]

@@ -99,9 +99,7 @@ class PointToPoint:
         if receive.truncated:
             truncated(self, receive)
 
-    def _exchanged(
-        self, send: Send | None, receive: Receive | None, status: Status | None
-    ) -> None:
+    def _exchanged(self, send: Send | None, receive: Receive | None, status: Status | None) -> None:
         """End a send and a receive."""
         self._received(receive, status)
         if send is not None and withdrawn(send):

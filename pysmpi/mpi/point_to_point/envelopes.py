@@ -154,9 +154,7 @@ def new_send(
     mode: int,
 ) -> Send | None:
     """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    return send_of(
-        comm, communicator, communicator.p2p, rank.pid, payload, nbytes, dest, tag, mode
-    )
+    return send_of(comm, communicator, communicator.p2p, rank.pid, payload, nbytes, dest, tag, mode)
 
 
 def send_of(
@@ -173,8 +171,10 @@ def send_of(
     """The same as `new_send`, for the context of the communicator and the calling process."""
     peer = context if context.peer is None else context.peer
     if not (
-        isinstance(dest, int) and isinstance(tag, int)
-        and 0 <= dest < len(peer.members) and 0 <= tag <= TAG_UB
+        isinstance(dest, int)
+        and isinstance(tag, int)
+        and 0 <= dest < len(peer.members)
+        and 0 <= tag <= TAG_UB
     ):
         check_destination(comm, communicator, dest, tag)
         dest, tag = cint(dest), cint(tag)
@@ -197,9 +197,7 @@ def new_receive(
     tag: object,
 ) -> Receive | None:
     """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
-    return receive_of(
-        comm, communicator, communicator.p2p, rank.pid, payload, nbytes, source, tag
-    )
+    return receive_of(comm, communicator, communicator.p2p, rank.pid, payload, nbytes, source, tag)
 
 
 def receive_of(
@@ -294,12 +292,8 @@ def exchange_buffers(
     process: Process = rank.process
     context: Context = communicator.p2p
     pid = process.pid
-    send = send_of(
-        comm, communicator, context, pid, out, out.nbytes, dest, send_tag, STANDARD
-    )
-    receive = receive_of(
-        comm, communicator, context, pid, into, into.nbytes, source, receive_tag
-    )
+    send = send_of(comm, communicator, context, pid, out, out.nbytes, dest, send_tag, STANDARD)
+    receive = receive_of(comm, communicator, context, pid, into, into.nbytes, source, receive_tag)
     return send, receive, exchange(process, send, receive)
 
 

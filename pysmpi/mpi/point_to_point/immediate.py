@@ -61,9 +61,7 @@ def send_later(
     return _handle(kind, operation, message)
 
 
-def receive_later(
-    comm: object, spec: object, source: object, tag: object, kind: type[H]
-) -> H:
+def receive_later(comm: object, spec: object, source: object, tag: object, kind: type[H]) -> H:
     """Start a receive into memory; return a handle of class `kind`."""
     rank = calling_rank()
     message = receive_message(spec, source)

@@ -260,9 +260,7 @@ class PartitionedReceive(Partitioned):
     def piece(self, channel: PartitionedChannel, i: int) -> Receive:
         assert self.kept is not None
         message = self.kept.block(i)
-        receive = Receive(
-            channel.context, channel.source, channel.destination, i, message.nbytes
-        )
+        receive = Receive(channel.context, channel.source, channel.destination, i, message.nbytes)
         receive.payload = message
         self.rank.process.announce(receive)
         self.rank.engine.post_receive(receive)

@@ -140,9 +140,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     @classmethod
     @mpi.point_to_point("3.7.5")
-    def Testany(
-        cls, requests: Sequence[Request], status: Status | None = None
-    ) -> tuple[int, bool]:
+    def Testany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, bool]:
         """Test for completion of any previously initiated request."""
         if status is not None:
             check_status(status)
@@ -320,9 +318,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     @classmethod
     @mpi.point_to_point("3.7.5")
-    def waitany(
-        cls, requests: Sequence[Request], status: Status | None = None
-    ) -> tuple[int, Any]:
+    def waitany(cls, requests: Sequence[Request], status: Status | None = None) -> tuple[int, Any]:
         """Wait for any previously initiated request to complete."""
         if status is not None:
             check_status(status)
@@ -529,9 +525,7 @@ def _tested_all(rank: Rank, active: list[tuple[int, Any]]) -> bool:
     return True
 
 
-def _look_for_one(
-    rank: Rank, items: list[Request], status: Status | None
-) -> tuple[int, bool]:
+def _look_for_one(rank: Rank, items: list[Request], status: Status | None) -> tuple[int, bool]:
     """Test whether one of the requests is complete.
 
     Returns its number and True, or UNDEFINED and whether no request is active.
@@ -581,9 +575,7 @@ def _chosen(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> int:
     return UNDEFINED if answer == NO else int(answer)
 
 
-def _chosen_some(
-    rank: Rank, kind: str, active: list[tuple[int, Any]]
-) -> list[tuple[int, object]]:
+def _chosen_some(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> list[tuple[int, object]]:
     """The complete operations that a strategy chooses: all of them, or one."""
 
     def answers() -> list[str]:
@@ -703,5 +695,3 @@ def _keep_results(operations: list[Any]) -> Callable[[int], object]:
         return None if operations[i] is None else operations[i].result()
 
     return result
-
-

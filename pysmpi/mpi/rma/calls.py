@@ -187,9 +187,7 @@ class OneSided:
             self._bad_type("the datatype of an accumulate operation has one basic type only")
         check(operator, basic)
         if mine.layout.size != basic.layout.size or mine.kind != basic.kind:
-            self._bad_type(
-                f"the origin is made of {mine.name}, the target of {basic.name}"
-            )
+            self._bad_type(f"the origin is made of {mine.name}, the target of {basic.name}")
         return basic
 
     def _bad_type(self, detail: str) -> NoReturn:
@@ -218,16 +216,12 @@ class OneSided:
     # Calls.
 
     @mpi.one_sided("12.3.1")
-    def Put(
-        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
-    ) -> None:
+    def Put(self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None) -> None:
         """Put data into a memory window on a remote process."""
         self._begin(self._put(origin, target_rank, target))
 
     @mpi.one_sided("12.3.2")
-    def Get(
-        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
-    ) -> None:
+    def Get(self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None) -> None:
         """Get data from a memory window on a remote process."""
         self._begin(self._get(origin, target_rank, target))
 
@@ -306,17 +300,13 @@ class OneSided:
     # The same with requests.
 
     @mpi.one_sided("12.3.5")
-    def Rput(
-        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
-    ) -> Request:
+    def Rput(self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None) -> Request:
         """Put data into a memory window on a remote process."""
         access = self._put(origin, target_rank, target)
         return self._begin_request(access, origin)
 
     @mpi.one_sided("12.3.5")
-    def Rget(
-        self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None
-    ) -> Request:
+    def Rget(self, origin: BufSpec, target_rank: int, target: TargetSpec | None = None) -> Request:
         """Get data from a memory window on a remote process."""
         access = self._get(origin, target_rank, target)
         return self._begin_request(access, origin)

@@ -20,9 +20,7 @@ class LockClaim:
 
     __slots__ = ("locks", "origin", "target", "exclusive", "order", "request")
 
-    def __init__(
-        self, locks: Locks, origin: int, target: int, exclusive: bool, order: int
-    ) -> None:
+    def __init__(self, locks: Locks, origin: int, target: int, exclusive: bool, order: int) -> None:
         self.locks = locks
         self.origin = origin
         self.target = target

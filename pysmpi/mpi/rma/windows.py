@@ -353,9 +353,7 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
 
     @classmethod
     @mpi.local("9.3.2")
-    def Create_errhandler(
-        cls, errhandler_fn: Callable[[Win, int], None]
-    ) -> errhandlers.Errhandler:
+    def Create_errhandler(cls, errhandler_fn: Callable[[Win, int], None]) -> errhandlers.Errhandler:
         """Create a new error handler for windows."""
         return errhandlers.create(cls, errhandler_fn)
 

@@ -145,9 +145,7 @@ class LogP(DelayTransport):
         send, receive = self.os(src, 1), self.orecv(dst, 1)
         each = max(gap, send, receive)
         busy = (max(1, -(-nbytes // self.packet)) - 1) * each
-        return Timing(
-            send + busy, send + busy, receive, latency, busy + each, busy, busy, busy
-        )
+        return Timing(send + busy, send + busy, receive, latency, busy + each, busy, busy, busy)
 
 
 @model(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pysmpi.platform.definition import ClusterDef
     from pysmpi.platform.points import Host
 
+
 @record(frozen=True)
 class ZoneKind:
     """A kind of zone: its name, one line about it, its class."""

@@ -46,9 +46,7 @@ class VivaldiZone(StarZone):
         route = super().local_route(src, dst)
         if route is None:
             return None
-        milliseconds = (
-            hypot(here[0] - there[0], here[1] - there[1]) + abs(here[2]) + abs(there[2])
-        )
+        milliseconds = hypot(here[0] - there[0], here[1] - there[1]) + abs(here[2]) + abs(there[2])
         name = f"distance of {src.name} and {dst.name}"
         distance = Link(name, -1, inf, milliseconds / 1000.0, FATPIPE)
         return route._replace(links=(*route.links, distance))

@@ -59,9 +59,7 @@ def install(
         "_multiprocessing": semaphores.patch_semaphores,
         "fcntl": patch_fcntl,
         "asyncio.events": event_loops.patch_events,
-        "selectors": lambda patches, module: polling.patch_selectors(
-            patches, module, replacements
-        ),
+        "selectors": lambda patches, module: polling.patch_selectors(patches, module, replacements),
         "subprocess": lambda patches, module: children.patch_subprocess(
             started, module, replacements
         ),

@@ -184,9 +184,7 @@ def _end(found: Reactor, sock: Any) -> float | None:
     return None if not timeout else found.now() + timeout
 
 
-def _wait(
-    module: ModuleType, found: Reactor, sock: Any, events: int, end: float | None
-) -> None:
+def _wait(module: ModuleType, found: Reactor, sock: Any, events: int, end: float | None) -> None:
     """Let others run until a socket is ready; at most until a date."""
     fd = sock.fileno()
     if fd < 0 or sock.gettimeout() == 0.0:

@@ -70,9 +70,7 @@ class StateReader:
                 parts.append(next(_turns))  # its iterator, which nothing shows, has moved
         return (id(one.code), one.instruction, *parts)
 
-    def names(
-        self, code: types.CodeType, space: dict[str, Any], depth: int
-    ) -> list[Hashable]:
+    def names(self, code: types.CodeType, space: dict[str, Any], depth: int) -> list[Hashable]:
         """The values of the global variables that a function names."""
         found: list[Hashable] = []
         for name in code.co_names:

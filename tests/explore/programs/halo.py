@@ -11,7 +11,7 @@ field = numpy.full(4, float(comm.rank))
 borders = numpy.empty(2)
 requests = [comm.Isend(field[-1:], dest=right, tag=1), comm.Isend(field[:1], dest=left, tag=1)]
 for i in range(2):
-    comm.Recv(borders[i:i + 1], source=MPI.ANY_SOURCE, tag=1)
+    comm.Recv(borders[i : i + 1], source=MPI.ANY_SOURCE, tag=1)
 MPI.Request.Waitall(requests)
 expected = {float(left), float(right)}
 assert set(borders.tolist()) == expected

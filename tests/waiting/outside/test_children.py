@@ -243,9 +243,7 @@ else:
 """
 
 
-@pytest.mark.parametrize(
-    ("how", "status"), [("end", 0), ("exit", 3), ("error", 1), ("barrier", 1)]
-)
+@pytest.mark.parametrize(("how", "status"), [("end", 0), ("exit", 3), ("error", 1), ("barrier", 1)])
 def test_the_child_of_a_fork_ends_as_a_process_does(how, status, tmp_path):
     file = tmp_path / "program.py"
     file.write_text(ENDS)

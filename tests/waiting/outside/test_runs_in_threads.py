@@ -171,9 +171,7 @@ def test_figures_go_to_the_kernel_of_a_notebook():
 
 
 def test_the_hook_of_the_caller_gets_no_errors_of_ranks():
-    done = subprocess.run(
-        [sys.executable, "-c", HOOK], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([sys.executable, "-c", HOOK], capture_output=True, text=True, timeout=300)
     lines = done.stdout.splitlines()
     assert lines[0] == "PSM102 exception in a rank: rank 1 True []", done.stdout + done.stderr
     assert lines[1] == "own boo", done.stdout + done.stderr

@@ -58,8 +58,6 @@ def test_ranks_talk_through_secure_sockets(write, tmp_path, capsys):
         check=True, capture_output=True, timeout=100,
     )  # fmt: skip
     certificate.write_bytes(certificate.read_bytes() + (tmp_path / "second.pem").read_bytes())
-    result = pysmpi.run(
-        write("program.py", PROGRAM % str(certificate)), nprocs=3, compute="none"
-    )
+    result = pysmpi.run(write("program.py", PROGRAM % str(certificate)), nprocs=3, compute="none")
     assert sorted(capsys.readouterr().out.split()) == ["1", "1", "2", "2"]
     assert 1.0 <= result.seconds < 1.2

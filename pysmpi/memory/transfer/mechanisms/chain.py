@@ -51,9 +51,7 @@ def fame(settings: Settings) -> Builder:
             return packet * max(1, -(-nbytes // line))
 
         # The chain does not give the end of the sender's part: both sides have equal parts.
-        return TimedChannel(
-            room, source, destination, sender, receiver, seconds, 0.5, overhead
-        )
+        return TimedChannel(room, source, destination, sender, receiver, seconds, 0.5, overhead)
 
     return build
 

@@ -23,12 +23,8 @@ def _single_copy(start: str, page: str, lasting: bool) -> Callable[[Settings], B
         first = seconds(settings, "memory/single-copy-start", start)
         each = seconds(settings, "memory/single-copy-page", page)
 
-        def build(
-            room: Room, source: int, destination: int, sender: int, receiver: int
-        ) -> Channel:
-            return SingleCopy(
-                room, source, destination, sender, receiver, first, each, lasting
-            )
+        def build(room: Room, source: int, destination: int, sender: int, receiver: int) -> Channel:
+            return SingleCopy(room, source, destination, sender, receiver, first, each, lasting)
 
         return build
 
@@ -45,7 +41,5 @@ memory_model("xpmem", "one copy by the receiver from the sender's pages, mapped 
     _single_copy("0.3us", "250ns", True)
 )
 MEMORY_MODELS.add(
-    MemoryModel(
-        "loopback", "no model of the node: the network model's loopback, as in SMPI", None
-    )
+    MemoryModel("loopback", "no model of the node: the network model's loopback, as in SMPI", None)
 )

@@ -121,9 +121,7 @@ def _pairs(example: str) -> Kind:
     return Kind(f"a dictionary such as {example}", lambda value: isinstance(value, Mapping))
 
 
-def _option(
-    default: object, kind: Kind, spellings: str, metavar: str | None, help: str
-) -> Any:
+def _option(default: object, kind: Kind, spellings: str, metavar: str | None, help: str) -> Any:
     """A field: its default, its values, and how the command line spells and explains it."""
     metadata = {"kind": kind, "spellings": spellings.split(), "metavar": metavar, "help": help}
     if isinstance(default, dict):

@@ -24,6 +24,10 @@ from pysmpi.isolation.kinds.exits import HardExit
 from pysmpi.isolation.kinds.rank_environment import Invocation, RankEnvironment
 from pysmpi.isolation.loading.loader import RankProgram
 from pysmpi.isolation.loading.mpi4py_package import has_options
+from pysmpi.job import heap
+from pysmpi.job.interpreter import Interpreter
+from pysmpi.job.options import Options
+from pysmpi.job.spawning import ProgramPart, Segment, Spawner
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
@@ -49,10 +53,6 @@ from pysmpi.reports.exit_status import USAGE, exit_status
 from pysmpi.reports.glances import Glances, limit
 from pysmpi.reports.result import Result, plain
 from pysmpi.reports.unreceived import unreceived
-from pysmpi.run import heap
-from pysmpi.run.interpreter import Interpreter
-from pysmpi.run.options import Options
-from pysmpi.run.spawning import ProgramPart, Segment, Spawner
 from pysmpi.shadow.setup import Shadowing
 from pysmpi.time.cpu_time import OTHER_THREADS
 from pysmpi.time.figures import RankFigures
@@ -157,9 +157,7 @@ class Job:
         self._most_polls = most_polls
         self._time_with(NoTiming())
 
-    def perturbed(
-        self, transport: Callable[[Transport], Transport], timing: ComputeTiming
-    ) -> None:
+    def perturbed(self, transport: Callable[[Transport], Transport], timing: ComputeTiming) -> None:
         """Change the times of messages and of compute."""
         self._perturb = transport
         self._time_with(timing)
@@ -318,9 +316,7 @@ class Job:
             self.folding.enter(rank)
             return body()
 
-        return self.simulation.start_thread(
-            rank, folded if self.folding.rules else body, ended
-        )
+        return self.simulation.start_thread(rank, folded if self.folding.rules else body, ended)
 
     def _deadlock(self, simulation: Simulation) -> bool:
         if self._control is not None or self._perturb is not None:
@@ -478,9 +474,7 @@ class ProgramLifecycle:
         """End the simulated process, finalize MPI, and end the threads that are left."""
         try:
             try:
-                self.job.interpreter.end(
-                    rank.program, error, self.parts[self._part(rank)].program
-                )
+                self.job.interpreter.end(rank.program, error, self.parts[self._part(rank)].program)
             except HardExit:
                 raise
             except SystemExit as leave:

@@ -14,7 +14,7 @@ import pytest
 import pysmpi
 from pysmpi.cli.main import status_of
 from pysmpi.cli.run import command
-from pysmpi.run.options import DEFAULTS, FIELDS, check_value, on_command_line
+from pysmpi.job.options import DEFAULTS, FIELDS, check_value, on_command_line
 
 # `check` of `pysmpi.run` also says whether a failure raises, as that of `subprocess.run`.
 BESIDE = {"main", "args", "check", "options", "return"}

@@ -170,9 +170,7 @@ class Interpreter:
                 partial(registries.patch_levels, registries=known),
             ),
             "socket": partial(_patch_socket, exchange=exchange),
-            "resource": partial(
-                _patch_resource, exchange=exchange, poll_cost=self.poll_cost
-            ),
+            "resource": partial(_patch_resource, exchange=exchange, poll_cost=self.poll_cost),
             "_posixsubprocess": partial(environment.patch_children, exchange=exchange),
             "csv": partial(registries.patch_csv, registries=known),
             "sqlite3.dbapi2": partial(registries.patch_sqlite, registries=known),
@@ -299,9 +297,7 @@ class Interpreter:
         for name in program.private:
             self.rules.ordered.setdefault(name, True)
 
-    def finish(
-        self, rank_environment: RankEnvironment, error: BaseException | None = None
-    ) -> None:
+    def finish(self, rank_environment: RankEnvironment, error: BaseException | None = None) -> None:
         """The end of a Python process, for the running rank; `error` has ended its program.
 
         Waits for its threads, then calls its exit functions.
@@ -320,7 +316,7 @@ class Interpreter:
             code = getattr(program or self.program, "code", None)
             teardown.let_go(
                 [module for module in modules if module not in shared],
-                search=(code is not None and finalizers.defines_finalizer(code))
+                search=(code is not None and finalizers.defines_finalizer(code)),
             )
 
     def forget(self, rank: Rank) -> None:

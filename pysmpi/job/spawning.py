@@ -15,13 +15,13 @@ from dataclasses import field
 from pysmpi.errors import UsageError
 from pysmpi.isolation.loading.command_lines import program_of
 from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.job.options import Options
 from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import Slot, place, read_hostfile
 from pysmpi.python.records import record
 from pysmpi.ranks.simulation import Simulation
-from pysmpi.run.options import Options
 from pysmpi.text import whole
 
 
@@ -117,9 +117,7 @@ class Spawner:
         free = _left(order, occupied)
         count = _soft(hints.get("soft"), wanted, len(free))
         if not count:
-            raise CannotSpawn(
-                f"{wanted} processes: {hostfile} has room for {len(free)} more"
-            )
+            raise CannotSpawn(f"{wanted} processes: {hostfile} has room for {len(free)} more")
         return self._take(free[:count])
 
     def _on_hosts(self, names: list[str], wanted: int, occupied: dict[Slot, int]) -> list[Slot]:
@@ -132,9 +130,7 @@ class Spawner:
         ]
         return self._emptiest(order, wanted, occupied)
 
-    def _emptiest(
-        self, order: list[Slot], wanted: int, occupied: dict[Slot, int]
-    ) -> list[Slot]:
+    def _emptiest(self, order: list[Slot], wanted: int, occupied: dict[Slot, int]) -> list[Slot]:
         """The slots with the fewest ranks, some of them repeatedly if there are too few."""
         distinct = list(dict.fromkeys(order))
         load = {slot: occupied.get(slot, 0) for slot in distinct}
@@ -203,4 +199,3 @@ def _variables(text: str) -> dict[str, str]:
         if equals:
             found[name.strip()] = value
     return found
-
