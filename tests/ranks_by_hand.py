@@ -1,4 +1,4 @@
-"""Ranks for tests of the runtime: greenlets that take turns, with clocks of their own."""
+"""Ranks for tests without MPI: greenlets that take turns, with clocks of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pysmpi.mpi.base.owners import Owner
 
 
 class HandRank(Owner):
-    """The part of a rank that the runtime needs."""
+    """The part of a rank that isolation and time need."""
 
     def __init__(self, pid: int, environment: RankEnvironment | None) -> None:
         self.pid = pid

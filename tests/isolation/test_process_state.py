@@ -300,7 +300,7 @@ def test_numpy_is_shared_wherever_it_lies(tmp_path, write):
     code = f"""
 import sys
 sys.path.insert(0, {str(place)!r})
-sys.path.insert(0, {os.path.dirname(__file__)!r})
+sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
 from ranks_by_hand import run
 from pysmpi.isolation.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)

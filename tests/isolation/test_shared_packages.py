@@ -64,7 +64,7 @@ def test_installed_packages_are_shared_if_they_must(site, write, capsys, importi
     )
     code = f"""
 import sys
-sys.path[:0] = [{os.path.dirname(__file__)!r}, {os.path.dirname(path) + "/site"!r}]
+sys.path[:0] = [{os.path.dirname(os.path.dirname(__file__))!r}, {os.path.dirname(path) + "/site"!r}]
 from pysmpi.isolation.loading.rules import Rules
 original = Rules.__init__
 def init(self, *args):

@@ -18,7 +18,7 @@ from typing import Any
 import pysmpi
 from pysmpi.mpi.base.ranks import current
 
-_clocks = [time.process_time]  # in a list, where the runtime does not exchange it for its own
+_clocks = [time.process_time]  # in a list, where a switch of ranks does not exchange it for its own
 
 
 def watch(stream: Any) -> None:

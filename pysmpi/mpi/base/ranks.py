@@ -152,7 +152,7 @@ class Watcher(Protocol):
     """Notified of the calls of a rank that take part in the simulation.
 
     A call of MPI is `rank.call`. It is None when the rank sleeps, or waits for one of its threads
-    or for the runtime.
+    or for the rooms above.
     """
 
     def begun(self, rank: Rank) -> None:
@@ -166,7 +166,7 @@ class Rank(Owner):
     """One MPI process: its identity, its kernel process and its private MPI state.
 
     `process` is the kernel process of the thread that runs now. `program` belongs to
-    the runtime.
+    `isolation`.
     """
 
     __slots__ = (
