@@ -1,9 +1,9 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Five things cannot be Python and are in C: the functions that numpy calls while memory is folded,
-copies of large blocks past the processor's cache and of strided blocks, the versions of
-dictionaries, the stacks for the Python frames of ranks, and the thread that notices ranks that
-wait in C.
+Six things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+copies of large blocks past the processor's cache and of strided blocks, the buffers that objects
+export, the versions of dictionaries, the stacks for the Python frames of ranks, and the thread
+that notices ranks that wait in C.
 
 `PYSMPI_PURE=1` builds without compiling anything. `PYSMPI_OPTIMIZE=0` compiles in a third of the
 time, for tests of the build.
@@ -83,6 +83,7 @@ if sys.platform == "linux":
 
 # Each of these is a library of its own.
 IN_C = [
+    "pysmpi/mpi/base/exporter",
     "pysmpi/mpi/base/memcopy",
     "pysmpi/isolation/kinds/attribute_hooks",
     "pysmpi/isolation/dict_versions",

@@ -94,8 +94,9 @@ def _this_package() -> Iterator[Condition]:
 
 # As in setup.py.
 IN_C = (
-    "pysmpi.mpi.base.memcopy", "pysmpi.isolation.kinds.attribute_hooks",
-    "pysmpi.isolation.dict_versions", "pysmpi.isolation.frame_stacks",
+    "pysmpi.mpi.base.exporter", "pysmpi.mpi.base.memcopy",
+    "pysmpi.isolation.kinds.attribute_hooks", "pysmpi.isolation.dict_versions",
+    "pysmpi.isolation.frame_stacks",
 )  # fmt: skip
 IN_C_ON_LINUX = ("pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")
 

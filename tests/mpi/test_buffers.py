@@ -14,9 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysmpi.mpi.base import exporting, plain_exporter
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.exporting import acquire, address_of
 from pysmpi.mpi.buffers import memory as b
+
+# In C, and for installations without a compiler.
+EXPORTERS = list(dict.fromkeys([exporting.Exporter, plain_exporter.Exporter]))
 
 
 @pytest.mark.parametrize("shape", [(24,), (4, 6), (), (0,)])
@@ -74,6 +78,38 @@ def test_exporting_leaks_no_reference():
     del views
     after = sys.getrefcount(exporter)
     assert after == before
+
+
+@pytest.mark.parametrize("base", EXPORTERS, ids=lambda base: base.__module__)
+def test_an_exporter_exports_the_buffer_of_its_attribute(base):
+    class Shows(base):
+        __slots__ = ("_exporter",)
+
+    class Derived(Shows):
+        pass
+
+    # A callback of ctypes cannot raise.
+    silent = base is plain_exporter.Exporter and sys.version_info < (3, 12)
+    missing = SystemError if silent else AttributeError
+    refused = (TypeError, BufferError, SystemError) if silent else (TypeError, BufferError)
+    for cls in (Shows, Derived):
+        shown = cls()
+        with pytest.raises(missing):
+            memoryview(shown)
+        memory = shown._exporter = bytearray(b"abc")
+        count = sys.getrefcount(memory)
+        memoryview(shown)[1] = 120
+        assert memory == b"axc" and sys.getrefcount(memory) == count
+        with memoryview(shown), pytest.raises(BufferError):
+            memory.append(1)
+        shown._exporter = b"abc"
+        with pytest.raises(refused):
+            io.BytesIO(b"123").readinto(shown)
+        shown._exporter = None
+        assert memoryview(shown).tobytes() == b"" and bytes(shown) == b""
+        shown._exporter = 3
+        with pytest.raises(refused):
+            memoryview(shown)
 
 
 @settings(deadline=None)

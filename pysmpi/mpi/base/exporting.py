@@ -1,20 +1,14 @@
-"""Access to the memory that any Python object exposes, and exposing memory of our own.
+"""Access to the memory that any Python object exposes, and `Exporter` for classes of our own.
 
 `acquire` converts every object that mpi4py accepts as a buffer (the buffer protocol, DLPack, the
 CUDA array interface) into one flat view of bytes. All memory of a simulated rank is host memory. An
 array that claims to be on a device is accessed like any other, but it is not *accessible*:
 `MPI.buffer` refuses to index it, as in mpi4py.
-
-`delegate_exports` and `export_with` let a class export a buffer through the slot in the type object
-that C types use. `__buffer__`, from Python 3.12 on, cannot export one without an owner.
 """
 
 from __future__ import annotations
 
 import ctypes
-import pickle
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +17,13 @@ from pysmpi.mpi.base import devices
 from pysmpi.mpi.base.exceptions import named
 from pysmpi.mpi.base.exported import Exported
 from pysmpi.mpi.internal_errors import touches_program
+
+try:
+    from pysmpi.mpi.base.exporter import Exporter
+except ImportError:  # installed without a C compiler
+    from pysmpi.mpi.base.plain_exporter import Exporter  # type: ignore[assignment]
+
+__all__ = ["Exporter", "acquire", "address_of", "flat"]
 
 _BYTE = np.dtype(np.uint8)
 _address = ctypes.addressof
@@ -103,63 +104,3 @@ def address_of(memory: Any) -> int:
         memory = np.ndarray((memoryview(memory).nbytes,), _BYTE, memory)
     address: int = memory.__array_interface__["data"][0]
     return address
-
-
-# Exposing memory. The offsets are those of CPython's PyTypeObject and PyBufferProcs on a 64-bit
-# machine, stable from 3.8 to 3.13.
-_TP_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
-_kept: list[object] = []
-
-
-def _buffer_slot(cls: type) -> Any:
-    """The getbuffer slot of a type, as a writable pointer."""
-    procs = ctypes.c_void_p.from_address(id(cls) + _TP_AS_BUFFER).value
-    assert procs is not None
-    return ctypes.c_void_p.from_address(procs)
-
-
-def delegate_exports(cls: type) -> None:
-    """Let instances of `cls` export the buffer held in their second slot.
-
-    The class derives from object alone, and its second slot in alphabetical order always holds an
-    exporter. pickle.PickleBuffer stores the object that it passes on in the same place, so its
-    getbuffer function can be used: no Python code runs, and a refusal raises the exporter's
-    exception.
-    """
-    _buffer_slot(cls).value = _buffer_slot(pickle.PickleBuffer).value
-
-
-def export_with(cls: type, exporter: Callable[[Any], Any | None]) -> None:
-    """Let instances of `cls` export the buffer that `exporter(instance)` returns.
-
-    None means an empty buffer without an owner.
-    """
-    if sys.version_info >= (3, 12):
-
-        def __buffer__(self: object, flags: int) -> memoryview:
-            return memoryview(self)  # type: ignore[arg-type]
-
-        cls.__buffer__ = __buffer__  # type: ignore[attr-defined]  # for `collections.abc.Buffer`
-    prototype = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
-    get_buffer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)(
-        ("PyObject_GetBuffer", ctypes.pythonapi)
-    )
-    fill_info = ctypes.PYFUNCTYPE(
-        ctypes.c_int,
-        ctypes.c_void_p,
-        ctypes.py_object,
-        ctypes.c_void_p,
-        ctypes.c_ssize_t,
-        ctypes.c_int,
-        ctypes.c_int,
-    )(("PyBuffer_FillInfo", ctypes.pythonapi))
-
-    def getbuffer(self: object, view: int, flags: int) -> int:
-        memory = exporter(self)
-        if memory is None:
-            return int(fill_info(view, ctypes.py_object(), None, 0, 0, flags))
-        return int(get_buffer(memory, view, flags))
-
-    callback = prototype(getbuffer)
-    _kept.append(callback)
-    _buffer_slot(cls).value = ctypes.cast(callback, ctypes.c_void_p).value

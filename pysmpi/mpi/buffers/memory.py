@@ -14,12 +14,7 @@ import numpy as np
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import fail, integer, truth, whole
 from pysmpi.mpi.base.exported import ACCESSIBLE, at_address
-from pysmpi.mpi.base.exporting import (
-    acquire,
-    address_of,
-    delegate_exports,
-    export_with,
-)
+from pysmpi.mpi.base.exporting import Exporter, acquire, address_of
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Universe, current
 from pysmpi.mpi.base.state import StateSlot
@@ -46,10 +41,9 @@ __all__ = [
 ]
 
 
-class buffer:
+class buffer(Exporter):
     """Buffer."""
 
-    # The exporter is second in alphabetical order: see exporting.delegate_exports.
     __slots__ = ("_address", "_exporter", "_kind", "_memory", "_owner", "_source")
 
     # _memory: flat view of the bytes; _exporter: an array of the same, for others to view: a
@@ -191,11 +185,6 @@ class buffer:
             raise IndexError("index out of range")
         return position
 
-    def __buffer__(self, flags: int, /) -> memoryview:
-        """Return a view of the memory."""
-        exporter: Any = self._exporter
-        return memoryview(exporter)
-
     def __len__(self) -> int:
         return self._memory.nbytes
 
@@ -240,8 +229,6 @@ class buffer:
 
 memory = buffer  #: the former name of MPI.buffer
 
-delegate_exports(buffer)
-
 
 def _byte(value: Any) -> int:
     byte = index(value)
@@ -274,10 +261,11 @@ def over(
     return _make(view, source, owner=owner, address=address)
 
 
-class _Special:
+class _Special(Exporter):
     """A buffer argument with a special meaning instead of memory."""
 
     __slots__ = ()
+    _exporter = None
     _name: str
     _value: int
 
@@ -341,9 +329,6 @@ def _same(constant: _Special, value: object) -> Any:
     except TypeError:
         return NotImplemented
 
-
-for _special in (BottomType, InPlaceType, BufferAutomaticType):
-    export_with(_special, lambda constant: None)
 
 BOTTOM = BottomType()
 IN_PLACE = InPlaceType()

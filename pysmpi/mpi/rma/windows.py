@@ -37,7 +37,7 @@ from pysmpi.mpi.base.constants import (
     WIN_UNIFIED,
 )
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, whole
-from pysmpi.mpi.base.exporting import acquire, address_of, export_with
+from pysmpi.mpi.base.exporting import Exporter, acquire, address_of
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, current
@@ -81,7 +81,7 @@ def _pointers(rank: Rank, communicator: Communicator) -> Schedule:
     return schedule
 
 
-class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_WIN):
+class Win(OneSided, Synchronization, Handle, Exporter, kind=8, null=0x20000000, error=ERR_WIN):
     """Remote memory access context."""
 
     __slots__ = ()
@@ -92,6 +92,14 @@ class Win(OneSided, Synchronization, Handle, kind=8, null=0x20000000, error=ERR_
         self = object.__new__(cls)
         Handle._copy(self, win, "win")
         return self
+
+    @property
+    def _exporter(self) -> np.ndarray | None:
+        side = self._sync()
+        if side is None or not side.memory.nbytes:
+            return None
+        # An array, because views of a memoryview do not survive the garbage collector.
+        return np.frombuffer(side.memory, np.uint8)
 
     # Making and freeing windows.
 
@@ -469,16 +477,6 @@ def _share(sides: list[WindowSide]) -> None:
         _own(side, storage, first, size)
         first += size
 
-
-def _memory(win: Win) -> np.ndarray | None:
-    side = win._sync()
-    if side is None or not side.memory.nbytes:
-        return None
-    # An array, because views of a memoryview do not survive the garbage collector.
-    return np.frombuffer(side.memory, np.uint8)
-
-
-export_with(Win, _memory)
 
 attributes.PREDEFINED["Win"].update(
     {
