@@ -1,9 +1,10 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Six things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+Eight things cannot be Python and are in C: the functions that numpy calls while memory is folded,
 copies of large blocks past the processor's cache and of strided blocks, the buffers that objects
-export, the versions of dictionaries, the stacks for the Python frames of ranks, and the thread
-that notices ranks that wait in C.
+export, the versions of dictionaries, assignments in shared modules, the tracing and profiling
+functions of a thread, the stacks for the Python frames of ranks, and the thread that notices ranks
+that wait in C.
 
 `PYSMPI_PURE=1` builds without compiling anything. `PYSMPI_OPTIMIZE=0` compiles in a third of the
 time, for tests of the build.
@@ -86,6 +87,7 @@ IN_C = [
     "pysmpi/mpi/base/exporter",
     "pysmpi/mpi/base/memcopy",
     "pysmpi/isolation/kinds/attribute_hooks",
+    "pysmpi/isolation/kinds/trace_hooks",
     "pysmpi/isolation/dict_versions",
     "pysmpi/isolation/frame_stacks",
 ]

@@ -80,7 +80,8 @@ def _this_package() -> Iterator[Condition]:
         yield Condition(
             "parts in C", "note", f"missing: {', '.join(missing)}",
             "Without them --fold is not available, ranks share assignments in shared modules, "
-            "and large messages take longer to copy.",
+            "debuggers and profilers in C do not tell ranks apart, and large messages take longer "
+            "to copy.",
         )  # fmt: skip
     else:
         yield Condition("parts in C", "ok", "compiled")
@@ -95,7 +96,8 @@ def _this_package() -> Iterator[Condition]:
 # As in setup.py.
 IN_C = (
     "pysmpi.mpi.base.exporter", "pysmpi.mpi.base.memcopy",
-    "pysmpi.isolation.kinds.attribute_hooks", "pysmpi.isolation.dict_versions",
+    "pysmpi.isolation.kinds.attribute_hooks", "pysmpi.isolation.kinds.trace_hooks",
+    "pysmpi.isolation.dict_versions",
     "pysmpi.isolation.frame_stacks",
 )  # fmt: skip
 IN_C_ON_LINUX = ("pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")

@@ -25,6 +25,11 @@ TOOLS = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 if hasattr(sys, "monitoring"):
     TOOLS["COVERAGE_CORE"] = "sysmon"
 
+try:
+    from pysmpi.isolation.kinds import trace_hooks
+except ImportError:
+    trace_hooks = None
+
 START = "import sys, threading\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
 
 
@@ -64,6 +69,10 @@ def test_the_debugger_of_any_rank_has_the_terminal(tmp_path: Path) -> None:
     assert done.stdout.endswith("end 0 1\nend 1 11\nend 2 21\n")
 
 
+@pytest.mark.skipif(
+    not hasattr(sys, "monitoring") and trace_hooks is None,
+    reason="Python 3.11 needs pysmpi's parts in C",
+)
 def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
     done = run(
         """
@@ -134,6 +143,10 @@ def test_each_rank_has_its_own_tools_of_monitoring(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.skipif(
+    not hasattr(sys, "monitoring") and trace_hooks is None,
+    reason="Python 3.11 needs pysmpi's parts in C",
+)
 def test_a_profile_around_the_program_of_each_rank(tmp_path: Path) -> None:
     done = run(
         """
@@ -347,6 +360,7 @@ def _of_another_rank(client: Client, name: str) -> tuple[list[str], list[int], s
     sys.version_info >= (3, 13),
     reason="debugpy stops in one rank with Python 3.13: docs/reference/debugging.md",
 )
+@pytest.mark.skipif(trace_hooks is None, reason="needs pysmpi's parts in C")
 def test_debugpy_stops_and_evaluates_in_every_rank(tmp_path: Path) -> None:
     pytest.importorskip("debugpy", reason="debugpy is not installed")
     program = tmp_path / "prog.py"
@@ -423,3 +437,30 @@ def test_each_rank_measures_its_own_coverage(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=tmp_path, timeout=100,
     )  # fmt: skip
     assert sorted(done.stdout.splitlines()) == ["0 [2, 3]", "1 []"], done.stderr
+
+
+def test_hooks_are_read_and_set_with_and_without_the_extension() -> None:
+    """A switch to a fiber puts back what was read at the switch from it."""
+
+    def trace(frame: object, event: str, argument: object) -> None:
+        return None
+
+    ways = [(tools._read_python, tools._put_python), (tools._read, tools._put)]
+    before = sys.gettrace(), sys.getprofile()
+    for read, put in ways:
+        try:
+            sys.setprofile(trace)
+            sys.settrace(trace)
+            both = read()
+            put(*tools._NONE)
+            nothing = read()
+            cleared = sys.getprofile(), sys.gettrace()
+            put(*both)
+            restored = sys.getprofile(), sys.gettrace()
+            put(tools._NONE[0], both[1])
+            one = sys.getprofile(), sys.gettrace()
+        finally:
+            sys.setprofile(before[1])
+            sys.settrace(before[0])
+        assert both[0][0] and both[1][0] and nothing == tools._NONE
+        assert cleared == (None, None) and restored == (trace, trace) and one == (None, trace)

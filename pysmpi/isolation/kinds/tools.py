@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
 import faulthandler
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import greenlet
@@ -186,45 +185,39 @@ def _terminal(prompt: str) -> str:
 
 # Tracing and profiling functions
 
-_Hook = tuple[Any, Any]  # the C function and its argument
-_set_trace = ctypes.pythonapi.PyEval_SetTrace
-_set_profile = ctypes.pythonapi.PyEval_SetProfile
-_STATE_BYTES = 1024  # of the interpreter's state of a thread that are searched
+# The address of the function in C, 0 for none, and its argument: the function in Python, or a tool.
+_Hook = tuple[int, Any]
+_Pair = tuple[_Hook, _Hook]  # for profiles, and for traces
+_NONE: _Pair = ((0, None), (0, None))
+
+_Read = Callable[[], _Pair]
+_Put = Callable[[_Hook, _Hook], object]
 
 
-class _Fields:
-    """The place of the hooks in the state of a thread: two functions, then their two arguments."""
-
-    def __init__(self) -> None:
-        self.profile = self.trace = -1
-        self.words: Any = None
-        get = ctypes.pythonapi.PyThreadState_Get
-        get.restype = ctypes.c_void_p
-        size = ctypes.sizeof(ctypes.c_void_p)
-        words = (ctypes.c_void_p * (_STATE_BYTES // size)).from_address(get())
-        before = sys.getprofile(), sys.gettrace()
-        mark = _Mark()
-        if before != (None, None):
-            # The hooks are in use: find them by their values.
-            wanted, which = (before[0], 0) if before[0] is not None else (before[1], 1)
-        else:
-            sys.setprofile(mark)
-            wanted, which = mark, 0
-        try:
-            for i, word in enumerate(words):
-                if word == id(wanted) and i >= 2:
-                    self.profile = i - 2 - which
-                    self.trace = self.profile + 1
-                    self.words = words
-                    break
-        finally:
-            if wanted is mark:
-                sys.setprofile(None)
+def _in_python(function: object) -> _Hook:
+    return (1, function) if callable(function) else (0, None)
 
 
-class _Mark:
-    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        return None
+def _read_python() -> _Pair:
+    """The functions in Python that are set. Where there is no C extension, tools in C stay set."""
+    return _in_python(sys.getprofile()), _in_python(sys.gettrace())
+
+
+def _put_python(profile: _Hook, trace: _Hook) -> None:
+    before = _read_python()
+    if profile != before[0]:
+        sys.setprofile(profile[1])
+    if trace != before[1]:
+        sys.settrace(trace[1])
+
+
+try:
+    from pysmpi.isolation.kinds import trace_hooks
+except ImportError:  # pysmpi was installed without a C compiler
+    _read: _Read = _read_python
+    _put: _Put = _put_python
+else:
+    _read, _put = trace_hooks.get, trace_hooks.put
 
 
 class Hooks:
@@ -233,57 +226,29 @@ class Hooks:
     def __init__(self, patches: Patches) -> None:
         self.patches = patches
         self.following = False
-        self.fields: _Fields | None = None
         self.before: Any = None
-        self.kept: dict[int, tuple[_Hook, _Hook]] = {}  # of suspended greenlets that have some
+        self.kept: dict[int, _Pair] = {}  # of suspended greenlets that have some
 
     def follow(self) -> None:
         """Give each fiber its own hooks from here on."""
         if self.following:
             return
         self.following = True
-        self.fields = _Fields()
-        if self.fields.words is None:
-            return
         self.before = greenlet.settrace(self._switched)
         self.patches.call_back(lambda: greenlet.settrace(self.before))
 
-    def read(self) -> tuple[_Hook, _Hook]:
-        """The profiling and the tracing hook that are set; they hold their arguments."""
-        fields = self.fields
-        assert fields is not None
-        words = fields.words
-        return (
-            (words[fields.profile], sys.getprofile()),
-            (words[fields.trace], sys.gettrace()),
-        )
-
     def _switched(self, event: str, pair: tuple[Any, Any]) -> None:
         origin, target = pair
-        found = self.read()
-        if found[0][1] is not None or found[1][1] is not None:
-            self.kept[id(origin)] = found
+        hooks = _read()
+        if hooks == _NONE or origin.dead:
+            self.kept.pop(id(origin), None)
         else:
-            self.kept.pop(id(origin), None)
-        if origin.dead:
-            self.kept.pop(id(origin), None)
+            self.kept[id(origin)] = hooks
         wanted = self.kept.get(id(target), _NONE)
-        if wanted != found:
-            put(wanted)
+        if wanted != hooks:
+            _put(*wanted)
         if self.before is not None:
             self.before(event, pair)
-
-
-_NONE: tuple[_Hook, _Hook] = ((None, None), (None, None))
-
-
-def put(hooks: tuple[_Hook, _Hook]) -> None:
-    """Set both hooks."""
-    for function, (pointer, argument) in zip((_set_profile, _set_trace), hooks, strict=True):
-        if pointer is None:
-            function(None, None)
-        else:
-            function(ctypes.c_void_p(pointer), ctypes.py_object(argument))
 
 
 def begin_fiber() -> None:
