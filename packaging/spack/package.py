@@ -28,7 +28,7 @@ class PyPysmpi(PythonPackage):
     depends_on("py-mypy@1.18:", type="build")
 
     depends_on("py-click@8.1:", type=("build", "run"))
-    depends_on("py-greenlet@3.1:", type=("build", "run"))
+    depends_on("py-greenlet@3.1:3", type=("build", "run"))
     depends_on("py-lxml@5:", type=("build", "run"))
     depends_on("py-mpi4py@4.1", type=("build", "run"))
     depends_on("py-mypy-extensions@1.0:", type=("build", "run"))
