@@ -16,12 +16,24 @@ static PyObject *dunder_name, *dunder_module;
 static setattrofunc of_modules, of_classes;
 static int reporting;
 
+/* The dictionary of a type (borrowed). CPython 3.12 keeps those of its own types in another place. */
+static PyObject *dictionary_of(PyTypeObject *type)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    return type->tp_dict;
+#else
+    PyObject *dictionary = PyType_GetDict(type);
+    Py_XDECREF(dictionary); /* the type holds it */
+    return dictionary;
+#endif
+}
+
 /* The names of an object, and the module to which it belongs (both borrowed). */
 static PyObject *space_of(PyObject *self, PyObject **home)
 {
     PyObject *space;
     if (PyType_Check(self)) {
-        space = ((PyTypeObject *)self)->tp_dict;
+        space = dictionary_of((PyTypeObject *)self);
         *home = space == NULL ? NULL : PyDict_GetItemWithError(space, dunder_module);
     } else {
         space = PyModule_GetDict(self);
@@ -75,13 +87,14 @@ static int set_in_class(PyObject *self, PyObject *name, PyObject *value)
 /* Replace a slot in a type and in the types that have inherited it. */
 static int replace(PyTypeObject *type, setattrofunc old, setattrofunc new)
 {
-    PyObject *inheriting, *wrapper;
+    PyObject *inheriting, *wrapper, *space;
     static const char *names[] = {"__setattr__", "__delattr__"};
     if (type->tp_setattro != old)
         return 0;
     type->tp_setattro = new;
+    space = dictionary_of(type);
     for (int i = 0; i < 2; i++) {
-        wrapper = type->tp_dict ? PyDict_GetItemString(type->tp_dict, names[i]) : NULL;
+        wrapper = space ? PyDict_GetItemString(space, names[i]) : NULL;
         if (wrapper != NULL && Py_TYPE(wrapper) == &PyWrapperDescr_Type
             && ((PyWrapperDescrObject *)wrapper)->d_wrapped == (void *)old)
             ((PyWrapperDescrObject *)wrapper)->d_wrapped = (void *)new;
