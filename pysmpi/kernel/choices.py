@@ -3,8 +3,9 @@
 MPI does not say which message a receive from any source takes, which of several complete requests
 `Waitany` reports, whether a test already sees a completion, which process gets a lock first, or
 whether a standard send waits for its receive. In a run with an `Engine.control`, time decides none
-of these. All processes run until each of them waits. Only then all *options* are known, among them
-every message that a wildcard could take; `Control.pick` selects one, and the processes run on.
+of these. All processes run until each of them waits. Only then the control knows all *options*,
+among them every message that a wildcard could match. `Control.pick` selects one, and the processes
+continue.
 
 An option has a name that does not depend on the order of earlier events: context, ranks, and the
 number of the message (or of the wait) between these ranks.
@@ -46,17 +47,18 @@ ORDER: Final = "order"
 
 NO: Final = "no"  # the answer of a test that sees nothing
 ORDERS: Final = 16  # orders of processes to choose from
-# Processes that sleep continue before a decision, unless they sleep again and again.
+# Sleeping processes continue before a decision, but only this often in a row: a process may poll in
+# a loop of sleeps for what only a decision can bring.
 NAPS: Final = 1000
 
 
 class Alternative:
-    """One way to continue at a choice.
+    """One option of a choice.
 
-    `name` does not depend on the order of events. `pid` is the process that caused it: the sender
-    of a message, the caller of a test. `place` is the object that it changes; options at different
-    places do not affect each other. `effect`, if not empty, says that options at one place with
-    the same effect may be exchanged.
+    `name` does not depend on the order of events. `pid` is the process that caused the option: the
+    sender of a message, the caller of a test. `place` names the object that the option changes:
+    options at different places do not affect each other. If `effect` is not empty, options at one
+    place with the same effect may be exchanged.
     """
 
     def __init__(self, kind: str, name: str, pid: int, place: str, order: int) -> None:
@@ -78,8 +80,8 @@ class Alternative:
 class Gate:
     """A process that waits for a decision.
 
-    `answers()` returns the possible answers, if there are several; `free()` says whether the turn
-    can come now.
+    `answers()` returns the possible answers, if there are several. `free()` returns whether the
+    turn can come now.
     """
 
     def __init__(self, process: AbstractProcess, kind: str, name: str, place: str) -> None:
@@ -98,10 +100,10 @@ class Gate:
 class Control:
     """The choices of one run.
 
-    `pick(kind, options)` returns the index of an option; the first is the default. It is called
-    also for a single option at a quiescent state, so that a strategy sees every step. Answer `NO`
-    to a test that could see a completion, or that others could still fulfil, is an option at most
-    `refusals` times in a row.
+    `pick(kind, options)` returns the index of an option; the first is the default. The control
+    calls it also for a single option, so that a strategy sees every step. `NO` is an option of a
+    test that could see a completion, or that other processes could still fulfil, at most `refusals`
+    times in a row.
     """
 
     def __init__(self, engine: AbstractEngine, pick: Any) -> None:
@@ -111,29 +113,29 @@ class Control:
         self.steps: int = 0
         # Notified of events between decisions, see `pysmpi.explore.observer`.
         self.observer: Any = None
-        self.order: int = 0  # of processes, see `ORDERS`
+        self.order: int = 0  # number of the order of processes, below `ORDERS`
         self.gates: list[Gate] = []
-        self.boxes: dict[Mailbox, str] = {}  # with wildcards or probes
+        self.boxes: dict[Mailbox, str] = {}  # names of the mailboxes with wildcards or probes
         self.labels: dict[Context, str] = {}
-        self.groups: dict[int, int] = {}  # contexts by the checksum of their members
+        self.groups: dict[int, int] = {}  # number of contexts, by the checksum of their members
         self.serials: dict[tuple[str, int, int], int] = {}
         self.numbers: dict[KernelRequest, int] = {}
         self.refused: dict[int, int] = {}
         self.deciding: bool = False  # whether a decision takes effect
-        self.naps: int = 0  # sleeps since the last decision
+        self.naps: int = 0  # sleeps since the latest decision
 
     # Names.
 
     def label(self, context: Context) -> str:
-        """The name of a context: the checksum of its members, and its number among those."""
-        found = self.labels.get(context)
-        if found is None:
+        """The name of a context: the checksum of its members, and its number among equal ones."""
+        label = self.labels.get(context)
+        if label is None:
             pids = ",".join([str(member.pid) for member in context.members])
             members = crc32(pids.encode()) & 0xFFFFF
             number = self.groups.get(members, 0)
             self.groups[members] = number + 1
-            found = self.labels[context] = f"{members:x}.{number}"
-        return found
+            label = self.labels[context] = f"{members:x}.{number}"
+        return label
 
     def serial(self, label: str, source: int, destination: int) -> int:
         """The next number between two ranks, or of a kind of waits of one process."""
@@ -153,23 +155,23 @@ class Control:
     # Postings, reported by the engine.
 
     def sent(self, send: Send, box: Mailbox) -> None:
-        """A message is offered; before it is matched."""
+        """A message is posted, and not matched yet."""
         label = self.label(send.context)
         self.numbers[send] = self.serial(label, send.source, send.destination)
         if self.observer is not None:
             self.observer.posted(send)
 
     def matched(self, send: Send, receive: Receive) -> None:
-        """A message is matched: its name is no longer needed."""
+        """A message is matched: forget its name."""
         if self.observer is not None:
             self.observer.matched(send, receive)
         self.numbers.pop(send, 0)
         self.numbers.pop(receive, 0)
 
     def offered(self, send: Send, box: Mailbox) -> bool:
-        """No receive takes a message at once; True if one does after all.
+        """No receive has matched a message at its posting; True if one does now.
 
-        If none does, a standard send is buffered, or it waits.
+        If none does, the strategy decides whether a standard send is buffered or waits.
         """
         if box.wild > 0 or len(box.index.probes) > 0:
             self.match_forced(box)
@@ -188,7 +190,7 @@ class Control:
         return False
 
     def received(self, receive: Receive, box: Mailbox) -> None:
-        """A receive or a probe with a wildcard waits in a mailbox."""
+        """A receive with a wildcard, or a probe, waits in a mailbox."""
         if self.observer is not None:
             self.observer.received(receive)
         label = self.label(receive.context)
@@ -196,7 +198,7 @@ class Control:
         self.boxes[box] = f"{label}:{receive.destination}"
 
     def match_forced(self, box: Mailbox) -> None:
-        """Match the messages and receives of a mailbox with wildcards that have no choice."""
+        """Match the messages and receives of a mailbox that have only one possible partner."""
         while True:
             receives = box.posted()
             pair = self._forced(box, receives)
@@ -236,13 +238,13 @@ class Control:
     # Decisions.
 
     def choose(self, kind: str, options: "list[Alternative]") -> int:
-        """Have the strategy pick one of some options."""
+        """The index of the option that the strategy picks."""
         self.steps += 1
         picked: int = self.pick(kind, options)
         return picked
 
     def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
-        """A process knows that some requests are complete."""
+        """A process has learnt that some requests are complete."""
         if self.observer is not None:
             self.observer.waited(process, requests)
 
@@ -258,14 +260,14 @@ class Control:
         best = 0
         least = -1
         for i, process in enumerate(ready):
-            place = crc32(f"{self.order},{self.steps},{process.pid}".encode())
-            if least < 0 or place < least:
+            rank = crc32(f"{self.order},{self.steps},{process.pid}".encode())
+            if least < 0 or rank < least:
                 best = i
-                least = place
+                least = rank
         return best
 
     def decide(self) -> bool:
-        """No process can continue: decide something; False if there is nothing to decide."""
+        """No process can continue: make a decision; False if there is none to make."""
         engine = self.engine
         if not engine.queue.empty() and self.naps < NAPS and not engine.only_timeouts():
             self.naps += 1
@@ -280,48 +282,48 @@ class Control:
         return True
 
     def options(self) -> "list[Alternative]":
-        """All options; those that have been possible for the longest time come first."""
-        found: list[Alternative] = []
+        """All options, in the order in which they became possible."""
+        options: list[Alternative] = []
         for box in list(self.boxes):
             if box.wild == 0 and len(box.index.probes) == 0:
                 del self.boxes[box]
                 continue
-            self._messages(box, found)
+            self._messages(box, options)
         for gate in self.gates:
             if gate.free is not None and not gate.free():
                 continue
             if gate.answers is None:
-                found.append(self._option(gate, ""))
+                options.append(self._option(gate, ""))
             else:
                 for answer in gate.answers():
-                    found.append(self._option(gate, answer))
-        last: list[Alternative] = []
+                    options.append(self._option(gate, answer))
+        refusals: list[Alternative] = []
         for gate in self.gates:
             if gate.kind == TEST and self.refused.get(gate.process.pid, 0) < self.refusals:
-                last.append(self._option(gate, NO))
-        found.sort(key=order_of)
-        if len(found) > 0:
-            found.extend(last)
-        return found
+                refusals.append(self._option(gate, NO))
+        options.sort(key=order_of)
+        if len(options) > 0:
+            options.extend(refusals)
+        return options
 
-    def _messages(self, box: Mailbox, found: "list[Alternative]") -> None:
-        """The messages that wildcards and probes in a mailbox could take: one of each source."""
+    def _messages(self, box: Mailbox, options: "list[Alternative]") -> None:
+        """Add the messages that wildcards and probes could match: one of each source."""
         place = self.boxes[box]
         receives = box.posted()
         sends = box.waiting()
         for i, receive in enumerate(receives):
             if receive.source != ANY:
                 continue
-            seen: dict[int, None] = {}
+            sources: dict[int, None] = {}
             for send in sends:
-                if send.source in seen or not accepts(receive, send):
+                if send.source in sources or not accepts(receive, send):
                     continue
-                seen[send.source] = None
+                sources[send.source] = None
                 if not claimed(receives[:i], send):
-                    found.append(self._match(MATCH, place, send, receive))
+                    options.append(self._match(MATCH, place, send, receive))
         for probe in box.index.probes:
             for send in candidates(box, probe):
-                found.append(self._match(PROBE, place, send, probe))
+                options.append(self._match(PROBE, place, send, probe))
 
     def _match(self, kind: str, place: str, send: Send, receive: Receive) -> Alternative:
         name = f"{kind} {self.receipt(receive)} {send.source}#{self.numbers[send]}"
@@ -357,12 +359,12 @@ class Control:
         self.match_forced(box)
 
     def _show(self, box: Mailbox, send: Send) -> None:
-        """Let wildcards prefer this message, because its receiver has seen it."""
+        """Let wildcards match this message first: its receiver has seen it."""
         send.visible = self.engine.now
-        box.seen(send)
+        box.reindex(send)
 
     def _open(self, gate: Gate, answer: str) -> None:
-        self.gates = [other for other in self.gates if other is not gate]
+        self.gates = [waiting for waiting in self.gates if waiting is not gate]
         pid = gate.process.pid
         if gate.kind == TEST and answer == NO:
             self.refused[pid] = self.refused.get(pid, 0) + 1
@@ -374,14 +376,15 @@ class Control:
     def _tick(self) -> bool:
         """Nothing can change for the processes that test: all of them continue.
 
-        Turns that cannot come are passed on to their callers, which then wait in the usual way.
+        Without tests, processes whose turns cannot come continue: their callers wait as without a
+        control.
         """
         gates = self.gates
         if len(gates) == 0:
             return False
         tests = [gate for gate in gates if gate.kind == TEST]
         for gate in tests if len(tests) > 0 else gates:
-            self.gates = [other for other in self.gates if other is not gate]
+            self.gates = [waiting for waiting in self.gates if waiting is not gate]
             gate.answer = NO
             gate.request.complete(self.engine.now)
         return True
@@ -389,7 +392,7 @@ class Control:
     # Processes wait for decisions.
 
     def wait(self, gate: Gate) -> str:
-        """Have the running process wait; return the answer."""
+        """Let the running process wait for a decision; return the answer."""
         gate.process.finish_compute()
         engine = self.engine
         engine.order += 1
@@ -400,16 +403,16 @@ class Control:
         try:
             gate.process.wait([gate.request])
         except BaseException:
-            self.gates = [other for other in self.gates if other is not gate]
+            self.gates = [waiting for waiting in self.gates if waiting is not gate]
             raise
         return gate.answer
 
     def turn(
-        self, process: AbstractProcess, place: str, what: str, effect: str = "", free: Any = None
+        self, process: AbstractProcess, place: str, action: str, effect: str = "", free: Any = None
     ) -> None:
         """Wait for the turn at a place; `free()` says whether it can come."""
         number = self.serial(place, process.pid, -2)
-        gate = Gate(process, TURN, f"{what} {place} {process.pid}#{number}", place)
+        gate = Gate(process, TURN, f"{action} {place} {process.pid}#{number}", place)
         gate.effect = effect
         gate.free = free
         self.wait(gate)
@@ -474,15 +477,15 @@ def claimed(receives: "list[Receive]", send: Send) -> bool:
 
 def candidates(box: Mailbox, probe: Receive) -> "list[Send]":
     """The messages that a probe could see: one of each source; only one if it was seen before."""
-    found: list[Send] = []
+    sends: list[Send] = []
     sources: dict[int, None] = {}
     receives = box.posted()
     for send in box.waiting():
         if send.source not in sources and accepts(probe, send):
             sources[send.source] = None
             if not claimed(receives, send):
-                found.append(send)
-    for send in found:
+                sends.append(send)
+    for send in sends:
         if send.visible != INFINITY:
             return [send]
-    return found
+    return sends

@@ -1,7 +1,7 @@
-"""The engine: advances the clock, runs due processes, carries messages.
+"""The engine advances the clock, runs the processes that are ready and carries messages.
 
-One round of `Engine.run`: every ready process runs; then the rates of shared resources are computed
-once for all changes at this instant; then the clock moves to the next event.
+One round of `Engine.run`: every ready process runs. Then the solver computes the rates of shared
+resources, once for all changes at this instant. Then the clock moves to the next event.
 """
 
 from typing import Any, Final, Optional
@@ -26,16 +26,19 @@ from pysmpi.kernel.requests import (
 INSTANT: Final = 1e-11
 # Events between two calls of `Engine.tick`.
 TICK: Final = 1 << 14
-# Alarms that nobody waits for, and that may stay in the queue.
+# Alarms that no process waits for: as many may stay in the queue. Each of them costs a few hundred
+# bytes; one pass over the queue removes them all.
 MOST_IGNORED: Final = 10_000
-# Processes that have run before the list of ready processes is made anew.
+# Length at which the list of ready processes is cleared once all of them have run: fewer calls of
+# `clear`, and no more memory than the list of the processes of one instant.
 RAN: Final = 1 << 10
-# Runs of processes at one instant, more than any program needs.
+# Runs of processes at one instant, more than any program needs: an error ends a simulation whose
+# clock has stopped.
 MOST_RUNS: Final = 200_000_000
 
 
 class Flow(Activity):
-    """The bytes of one message: first the latency, then a share of the links it crosses."""
+    """The bytes of one message: first the latency, then the transfer over its route."""
 
     def __init__(self, engine: "Engine", send: Send) -> None:
         plan = send.plan
@@ -68,10 +71,10 @@ class Flow(Activity):
 
 
 # Stages of a passage.
-WAITS: Final = 0  # for the sender's port
-LEAVES: Final = 1  # and its sender continues
-ARRIVES: Final = 2  # at the receiver's port
-ENDS: Final = 3
+WAITS: Final = 0  # the message waits for the sender's port
+LEAVES: Final = 1  # it has the port: its sender continues
+ARRIVES: Final = 2  # it waits for the receiver's port
+ENDS: Final = 3  # the last byte arrives
 
 
 class Passage(Event):
@@ -88,14 +91,14 @@ class Passage(Event):
         gap = self.gap
         send = self.send
         if self.stage == WAITS:
-            date = self._take(gap.out, gap.lead) + gap.lead
+            time = self._take(gap.out, gap.lead) + gap.lead
             if send.eager or send.detached:
-                self._after(date)
+                self._after(time)
             else:
                 self.stage = LEAVES
-                self._at(date)
+                self._at(time)
         elif self.stage == LEAVES:
-            # At the arrival only its receiver still waits for it.
+            # At the arrival, only the receiver still waits for the message.
             send.detached = True
             send.complete(self.engine.now)
             self._after(self.engine.now)
@@ -105,31 +108,31 @@ class Passage(Event):
         else:
             self.engine.arrive(send)
 
-    def _after(self, date: float) -> None:
+    def _after(self, time: float) -> None:
         plan = self.send.plan
         assert plan is not None
         self.stage = ARRIVES
-        self._at(date + plan.latency)
+        self._at(time + plan.latency)
 
-    def _at(self, date: float) -> None:
+    def _at(self, time: float) -> None:
         engine = self.engine
-        if date > engine.now:
-            engine.queue.push(date, self)
+        if time > engine.now:
+            engine.queue.push(time, self)
         else:
             self.fire()
 
     def _take(self, port: Optional[Port], earlier: float) -> float:
-        """The date at which a port begins with the message, which may be `earlier` than now (s)."""
-        date = self.engine.now - earlier
+        """Reserve a port, from `earlier` seconds before now if it was free; return the time (s)."""
+        time = self.engine.now - earlier
         if port is not None:
-            if port.free > date:
-                date = port.free
-            port.free = date + self.gap.hold
-        return date
+            if port.free > time:
+                time = port.free
+            port.free = time + self.gap.hold
+        return time
 
 
 class Arrival(Event):
-    """The envelope of a message arrives where receives with a wildcard, or probes, wait for it."""
+    """The envelope of a message arrives; receives with a wildcard, or probes, wait for it."""
 
     def __init__(self, engine: "Engine", send: Send) -> None:
         self.engine: Engine = engine
@@ -141,7 +144,7 @@ class Arrival(Event):
 
 
 class Alarm(Event):
-    """Completes a request at a date."""
+    """Completes a request at a time."""
 
     def __init__(self, engine: "Engine") -> None:
         self.engine: Engine = engine
@@ -160,9 +163,9 @@ class Engine(AbstractEngine):
     data of a matched message, `keep(send)` saves the data of a message whose sender continues
     before the match. `listeners` are notified of events. With a `control`, a strategy makes the
     choices that MPI leaves open, not the clock. `tick()` is called from time to time;
-    `glance(date)` before the clock moves to a date after `glance_date`, if `glance_at` events have
-    fired. Waits for the world outside have two hooks: `before(date)` is called before the clock
-    moves to a date, and `idle()` when no event is left. Both return True if they may have changed
+    `glance(time)` before the clock moves to a time after `glance_date`, if `glance_at` events have
+    fired. Waits for the world outside have two hooks: `before(time)` is called before the clock
+    moves to a time, and `idle()` when no event is left. Both return True if they may have changed
     the next events.
 
     With `by_arrival`, wildcards and probes match a message after its envelope has arrived, one
@@ -171,15 +174,15 @@ class Engine(AbstractEngine):
 
     def __init__(self, transport: Transport, slots: int) -> None:
         super().__init__(transport, slots)
-        self.head: int = 0
-        self.runs: int = 0  # of processes at this instant
-        self.due: Optional[QueueEntry] = None  # the next event of this instant, if there is one
+        self.head: int = 0  # index of the next ready process
+        self.runs: int = 0  # runs of processes at this instant
+        self.due: Optional[QueueEntry] = None  # the next event of the same time, if there is one
         self.messages: int = 0
         self.bytes: int = 0
         self.events: int = 0
         self.since_tick: int = 0  # events since the latest call of `tick`
         self.stopped: bool = False
-        self.ignored: int = 0  # alarms that nobody waits for, since they were last removed
+        self.ignored: int = 0  # alarms without a waiter since the queue was last cleared of them
         self.by_arrival: bool = True
         self.deliver: Any = None
         self.control: Optional[Control] = None
@@ -196,7 +199,7 @@ class Engine(AbstractEngine):
         self.controlled = True
 
     def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
-        """A process knows that some requests are complete."""
+        """A process has learnt that some requests are complete."""
         if self.control is not None:
             self.control.waited(process, requests)
 
@@ -228,18 +231,18 @@ class Engine(AbstractEngine):
                 if self.idle is not None and self.idle():
                     continue
                 break
-            date = queue.next()
-            if date > self.glance_date and self.events >= self.glance_at:
-                self.glance(date)
-            if self.before is not None and date > self.now and self.before(date):
+            time = queue.next()
+            if time > self.glance_date and self.events >= self.glance_at:
+                self.glance(time)
+            if self.before is not None and time > self.now and self.before(time):
                 continue
-            end = date + INSTANT + date * 4e-15
+            end = time + INSTANT + time * 4e-15
             while not queue.empty():
-                date = queue.next()
-                if date > end:
+                time = queue.next()
+                if time > end:
                     break
-                if date > self.now:
-                    self.now = date
+                if time > self.now:
+                    self.now = time
                     self.runs = 0
                 self._fire(queue.pop())
                 if self.stopped:
@@ -273,7 +276,7 @@ class Engine(AbstractEngine):
                 self.tick()
 
     def more_now(self) -> bool:
-        """Whether more events of this instant, of the same date, are still to fire."""
+        """Whether more events of the same time are still to fire."""
         return self.due is not None
 
     def stop(self) -> None:
@@ -294,7 +297,7 @@ class Engine(AbstractEngine):
             if self.runs > MOST_RUNS:
                 raise RuntimeError(f"{self.runs} steps at t={self.now!r} s, and time stands still")
             process.run()
-        # Processes that a stop has left continue with the engine.
+        # After a stop, processes that have not run stay in the list for another `run`.
         if self.head >= RAN and self.head == len(ready):
             ready.clear()
             self.head = 0
@@ -303,15 +306,15 @@ class Engine(AbstractEngine):
         """The processes that continue at this instant, in their order."""
         return [process for process in self.ready[self.head :] if process is not None]
 
-    def quiet_until(self, date: float) -> bool:
-        """Whether only the running process can have an event before or at `date`."""
+    def quiet_until(self, time: float) -> bool:
+        """Whether no other process can have an event before or at `time` (s)."""
         if self.head < len(self.ready) or self.system.pending() or self.stopped:
             return False
         if self.before is not None:
             return False
-        if date > self.glance_date and self.events >= self.glance_at:
+        if time > self.glance_date and self.events >= self.glance_at:
             return False
-        return self.due is None and (self.queue.empty() or self.queue.next() > date)
+        return self.due is None and (self.queue.empty() or self.queue.next() > time)
 
     def only_timeouts(self) -> bool:
         """Whether the next events only end waits that may also end before."""
@@ -323,35 +326,35 @@ class Engine(AbstractEngine):
                 return False
         return True
 
-    def alarm(self, date: float) -> KernelRequest:
-        """Return a request that completes at `date` (s)."""
+    def alarm(self, time: float) -> KernelRequest:
+        """Return a request that completes at `time` (s)."""
         alarm = Alarm(self)
-        self.queue.push(date, alarm)
+        self.queue.push(time, alarm)
         return alarm.request
 
-    def complete_at(self, date: float, request: KernelRequest) -> None:
-        """Complete `request` at `date` (s), unless it completes before."""
+    def complete_at(self, time: float, request: KernelRequest) -> None:
+        """Complete `request` at `time` (s), unless it completes before."""
         alarm = Alarm(self)
         alarm.request = request
-        self.queue.push(date, alarm)
+        self.queue.push(time, alarm)
 
     def ignore(self, request: KernelRequest) -> None:
-        """Have no wait for an `alarm` any more. Its event is removed later, with others."""
+        """No process waits for this request of `alarm` any more; its event is removed later."""
         request.done = True
         self.ignored += 1
         if self.ignored >= MOST_IGNORED:
             self.ignored = 0
-            kept: list[tuple[float, Event]] = []
-            for date, event in self.queue.all():
+            events: list[tuple[float, Event]] = []
+            for time, event in self.queue.all():
                 if not isinstance(event, Alarm) or not event.request.done:
-                    kept.append((date, event))
-            self.queue.keep(kept)
+                    events.append((time, event))
+            self.queue.keep_only(events)
 
-    def call_off(self, date: float, request: KernelRequest) -> None:
+    def call_off(self, time: float, request: KernelRequest) -> None:
         """Cancel an event of `alarm` or `complete_at`."""
-        for event in self.queue.at(date):
+        for event in self.queue.at(time):
             if isinstance(event, Alarm) and event.request is request:
-                self.queue.remove(date, event)
+                self.queue.remove(time, event)
                 return
 
     def post_send(self, send: Send) -> None:
@@ -362,7 +365,7 @@ class Engine(AbstractEngine):
                 send.complete(self.now)
                 return
             if undeliverable(send):
-                send.detached = False  # its call learns of the failure
+                send.detached = False  # so its call learns of the failure
                 send.complete(self.now)
                 return
         self.order += 1
@@ -375,7 +378,7 @@ class Engine(AbstractEngine):
             plan = send.plan
             assert plan is not None
             send.visible = now + plan.latency
-        send.date = now
+        send.time = now
         if self.control is not None:
             send.visible = INFINITY
             self.control.sent(send, box)
@@ -416,7 +419,7 @@ class Engine(AbstractEngine):
         self.order += 1
         receive.order = self.order
         box = mailbox_of(receive)
-        receive.date = self.now
+        receive.time = self.now
         send = box.match_receive(receive, self.now)
         if send is not None:
             self.join(send, receive)
@@ -460,7 +463,7 @@ class Engine(AbstractEngine):
         """Give a message that a matched probe has taken to its receive."""
         self.order += 1
         receive.order = self.order
-        receive.date = self.now
+        receive.time = self.now
         self.join(send, receive)
 
     def join(self, send: Send, receive: Receive) -> None:
@@ -481,21 +484,21 @@ class Engine(AbstractEngine):
         if not send.unexpected:
             return
         box = mailbox_of(send)
-        # The date of the later posting: no wait for a message is longer than its latency.
-        date = send.date
+        # The later of the two postings: no wait for a message is longer than its latency.
+        time = send.time
         receive = box.offer(send)
         if receive is None:
             if len(box.index.probes) > 0:
                 box.show(send, self.now)
             return
-        if receive.date > date:
-            date = receive.date
+        if receive.time > time:
+            time = receive.time
         self._match(send, receive)
         if send.arrived:
             send.receive = None
             receive.complete(self.now)
         elif not send.flowing:
-            self._flow(send, date)
+            self._flow(send, time)
 
     def _match(self, send: Send, receive: Receive) -> None:
         receive.message = send
@@ -516,12 +519,12 @@ class Engine(AbstractEngine):
         if self.deliver is not None and send.payload is not None:
             self.deliver(send, receive)
 
-    def _flow(self, send: Send, date: float) -> None:
-        """Let the bytes of a message flow that could from `date` (s) on."""
+    def _flow(self, send: Send, time: float) -> None:
+        """Start the transfer of a message that could start at `time` (s), now or earlier."""
         plan = send.plan
         assert plan is not None
         if plan.gap is not None:
-            self._pass(send, plan.gap, date)
+            self._pass(send, plan.gap, time)
             return
         flow = Flow(self, send)
         if plan.regulator is not None:
@@ -531,27 +534,27 @@ class Engine(AbstractEngine):
         if methods is not None:
             for method in methods:
                 method(send, self.now)
-        date += plan.latency
-        if plan.latency > 0.0 and date > self.now:
-            self.queue.push(date, flow)
+        time += plan.latency
+        if plan.latency > 0.0 and time > self.now:
+            self.queue.push(time, flow)
         else:
             flow.fire()
 
-    def _pass(self, send: Send, gap: Gap, date: float) -> None:
-        """Let a message take the ports of its hosts, from `date` (s) on."""
+    def _pass(self, send: Send, gap: Gap, time: float) -> None:
+        """Start the passage of a message through the ports of its hosts, from `time` (s) on."""
         send.flowing = True
         methods = self.listeners.flow_started
         if methods is not None:
             for method in methods:
                 method(send, self.now)
         if not send.eager:
-            known = send.date + gap.request
-            date = (known if known > date else date) + gap.answer
+            asked = send.time + gap.request
+            time = (asked if asked > time else time) + gap.answer
         if send.immediate:
-            date += gap.late
+            time += gap.late
         passage = Passage(self, send, gap)
-        if date > self.now:
-            self.queue.push(date, passage)
+        if time > self.now:
+            self.queue.push(time, passage)
         else:
             passage.fire()
 
@@ -566,7 +569,7 @@ class Engine(AbstractEngine):
             send.complete(self.now)
         receive = send.receive
         if receive is not None:
-            # The two no longer need each other; a cycle would wait for the garbage collector.
+            # Break the cycle of references: it would live until the next garbage collection.
             send.receive = None
             receive.complete(self.now)
         if send.arrival is not None:

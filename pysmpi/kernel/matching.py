@@ -5,10 +5,9 @@ their posting, with wildcards on the receiving side (MPI 4.1, section 3.5): a se
 earliest receive that accepts it, and a receive the earliest send that it accepts, so messages of
 one source and tag never overtake each other.
 
-Receives with a wildcard, and probes, choose among messages of several sources. They can match a
-message only after its date of arrival (`Send.visible`); of those that have arrived, they match the
-first. A receive that names source and tag has no choice; it matches its message at once, which does
-not change any time.
+Receives with a wildcard, and probes, choose among messages of several sources. They match the
+first message that has arrived, not before its time of arrival (`Send.visible`). A receive that
+names source and tag has no choice. It matches its message at once, which does not change any time.
 """
 
 from heapq import heappop, heappush
@@ -26,8 +25,8 @@ SOURCES: Final = (1 << 31) - 1
 def key_of(source: int, tag: int) -> int:
     """One integer for a pair of source rank (below 2**29) and tag (32 bits, signed).
 
-    Its low bits differ both from source to source and from tag to tag: a dictionary looks for an
-    integer by these, and would search long if all had the same.
+    Its low bits differ both from source to source and from tag to tag: a dictionary finds an
+    integer by them, and would search long if all keys had the same.
     """
     return (tag << 31) + ((source + tag) & SOURCES)
 
@@ -43,27 +42,27 @@ ANY_MESSAGE: Final = 4
 # Fewest sends taken before lanes are made anew.
 STALE: Final = 64
 
-# The shared empty contents of mailboxes: a million ranks have two mailboxes each.
+# Empty contents, which all mailboxes share: a million ranks have two mailboxes each.
 NO_CHAINS: Final[dict[int, KernelRequest]] = {}
 NO_PROBES: Final[list[Receive]] = []
-NO_DATES: Final[dict[int, float]] = {}
+NO_TIMES: Final[dict[int, float]] = {}
 
 
 class Lane:
     """The unexpected sends that one pattern of source and tag accepts, earliest arrival first.
 
-    Sends that have been matched in another way are skipped when they are reached.
+    A send stays in the lane if another receive takes it; `first` then skips it.
     """
 
     def __init__(self) -> None:
         self.sends: list[tuple[float, int, Send]] = []  # a heap
 
     def add(self, send: Send) -> None:
-        """Line up a send."""
+        """Add a send."""
         heappush(self.sends, (send.visible, send.order, send))
 
     def first(self, now: float) -> Optional[Send]:
-        """The earliest send that is still there, if it has arrived by now."""
+        """The earliest send that is still unexpected, if it has arrived by `now` (s)."""
         while len(self.sends) > 0:
             send = self.sends[0][2]
             if send.unexpected:
@@ -76,20 +75,20 @@ NO_LANES: Final[dict[int, Lane]] = {}
 
 
 class Index:
-    """The chains, lanes and probes of a mailbox that has many requests or a rarer use."""
+    """The chains and lanes of a mailbox with many requests, and its probes."""
 
     def __init__(self) -> None:
-        # First of a chain of requests (through `next`) with the same source and tag; those of
+        # By source and tag, the first of a chain of requests, linked by `next`; source and tag of
         # receives may be wildcards.
         self.receives: dict[int, KernelRequest] = NO_CHAINS
         self.sends: dict[int, KernelRequest] = NO_CHAINS
-        # By pattern, for the kinds that were requested while there were many sends.
+        # By pattern, for the kinds of receives that were posted while there were many sends.
         self.lanes: dict[int, Lane] = NO_LANES
         self.probes: list[Receive] = NO_PROBES
-        # When the last of several unexpected sends of a source arrives.
-        self.latest: dict[int, float] = NO_DATES
-        self.taken: i32 = 0  # sends that may still be in lanes
-        self.kinds: i16 = 0  # of lanes
+        # By source, the time (s) at which the last of its unexpected sends arrives.
+        self.latest: dict[int, float] = NO_TIMES
+        self.taken: i32 = 0  # number of matched sends that may still be in lanes
+        self.kinds: i16 = 0  # kinds of lanes, as bits
 
 
 NO_INDEX: Final = Index()  # of most mailboxes
@@ -98,21 +97,21 @@ NO_INDEX: Final = Index()  # of most mailboxes
 class Mailbox(AbstractMailbox):
     """The posted receives and unexpected sends of one destination in one context.
 
-    Most mailboxes hold few requests at a time: they are in two short lists, in their order. A
-    mailbox with more of them, or with a rarer use, is `indexed` until it is empty: the requests are
-    then in chains, by source and tag.
+    Most mailboxes hold few requests at a time, in two short lists, in the order of posting. A
+    mailbox with more requests is `indexed` until it is empty: its requests are then in chains, by
+    source and tag.
     """
 
     def __init__(self) -> None:
-        # First and last of the short lists (through `next`).
+        # First and last of the short lists, which `next` links.
         self.first_receive: Optional[KernelRequest] = None
         self.last_receive: Optional[KernelRequest] = None
         self.first_send: Optional[KernelRequest] = None
         self.last_send: Optional[KernelRequest] = None
         self.index: Index = NO_INDEX
-        # Small numbers next to each other, which take less memory.
-        self.wild: i32 = 0  # receives with a wildcard
-        self.unexpected: i32 = 0  # sends
+        # Small integers next to each other take less memory.
+        self.wild: i32 = 0  # number of receives with a wildcard
+        self.unexpected: i32 = 0  # number of unexpected sends
         self.short_receives: i16 = 0  # lengths of the short lists
         self.short_sends: i16 = 0
         self.indexed: bool = False
@@ -122,14 +121,14 @@ class Mailbox(AbstractMailbox):
         index = self.index
         return not (index.receives or index.sends or self.first_receive or self.first_send)
 
-    def _own(self) -> Index:
-        """The index, which may be changed."""
+    def _own_index(self) -> Index:
+        """An index of its own, not the shared empty one."""
         if self.index is NO_INDEX:
             self.index = Index()
         return self.index
 
     def _simplify(self) -> None:
-        """Do without an index that is empty."""
+        """Return to short lists if the index is empty."""
         index = self.index
         if self.unexpected == 0 and len(index.receives) == 0:
             self.indexed = False
@@ -137,10 +136,10 @@ class Mailbox(AbstractMailbox):
                 self.index = NO_INDEX
 
     def _index(self) -> None:
-        """Have the requests in chains."""
+        """Move the requests from the short lists into chains."""
         if self.indexed:
             return
-        index = self._own()
+        index = self._own_index()
         self.indexed = True
         if self.first_receive is not None:
             index.receives = chained(self.first_receive)
@@ -172,7 +171,7 @@ class Mailbox(AbstractMailbox):
         append(index.receives, key_of(receive.source, receive.tag), receive)
 
     def _add_send(self, send: Send) -> None:
-        """Keep an unexpected send."""
+        """Add an unexpected send."""
         send.unexpected = True
         self.unexpected += 1
         if not self.indexed:
@@ -191,14 +190,14 @@ class Mailbox(AbstractMailbox):
             index.sends = {}
         append(index.sends, key_of(send.source, send.tag), send)
         if index.kinds != 0:
-            self._line_up(send, index.kinds)
+            self._add_to_lanes(send, index.kinds)
 
     def _unlink_receive(self, request: KernelRequest) -> bool:
         """Take a receive out of the short list; False if it is not there."""
         before: Optional[KernelRequest] = None
-        found = self.first_receive
-        while found is not None:
-            if found is request:
+        receive = self.first_receive
+        while receive is not None:
+            if receive is request:
                 if before is None:
                     self.first_receive = request.next
                 else:
@@ -208,16 +207,16 @@ class Mailbox(AbstractMailbox):
                 request.next = None
                 self.short_receives -= 1
                 return True
-            before = found
-            found = found.next
+            before = receive
+            receive = receive.next
         return False
 
     def _unlink_send(self, request: KernelRequest) -> bool:
         """Take a send out of the short list; False if it is not there."""
         before: Optional[KernelRequest] = None
-        found = self.first_send
-        while found is not None:
-            if found is request:
+        send = self.first_send
+        while send is not None:
+            if send is request:
                 if before is None:
                     self.first_send = request.next
                 else:
@@ -227,51 +226,51 @@ class Mailbox(AbstractMailbox):
                 request.next = None
                 self.short_sends -= 1
                 return True
-            before = found
-            found = found.next
+            before = send
+            send = send.next
         return False
 
     def _first_for(self, send: Send) -> Optional[Receive]:
         """The earliest posted receive that accepts `send`."""
-        found: Optional[KernelRequest] = None
+        receive: Optional[KernelRequest] = None
         if not self.indexed:
-            found = self.first_receive
-            while found is not None:
-                assert isinstance(found, Receive)
-                if accepts(found, send):
-                    return found
-                found = found.next
+            receive = self.first_receive
+            while receive is not None:
+                assert isinstance(receive, Receive)
+                if accepts(receive, send):
+                    return receive
+                receive = receive.next
             return None
-        found = self.index.receives.get(key_of(send.source, send.tag))
+        receive = self.index.receives.get(key_of(send.source, send.tag))
         if self.wild > 0:
             for pattern in (key_of(send.source, ANY), key_of(ANY, send.tag), key_of(ANY, ANY)):
-                other = self.index.receives.get(pattern)
-                if other is not None and (found is None or other.order < found.order):
-                    found = other
-        if found is None:
+                candidate = self.index.receives.get(pattern)
+                if candidate is not None and (receive is None or candidate.order < receive.order):
+                    receive = candidate
+        if receive is None:
             return None
-        assert isinstance(found, Receive)
-        return found
+        assert isinstance(receive, Receive)
+        return receive
 
     def _first_of(self, source: int, tag: int) -> Optional[Send]:
         """The earliest unexpected send with a source and a tag."""
-        found: Optional[KernelRequest] = None
+        send: Optional[KernelRequest] = None
         if self.indexed:
-            found = self.index.sends.get(key_of(source, tag))
-            if found is None:
+            send = self.index.sends.get(key_of(source, tag))
+            if send is None:
                 return None
-            assert isinstance(found, Send)
-            return found
-        found = self.first_send
-        while found is not None:
-            assert isinstance(found, Send)
-            if found.source == source and found.tag == tag:
-                return found
-            found = found.next
+            assert isinstance(send, Send)
+            return send
+        send = self.first_send
+        while send is not None:
+            assert isinstance(send, Send)
+            if send.source == source and send.tag == tag:
+                return send
+            send = send.next
         return None
 
     def _take_receive(self, receive: Receive) -> None:
-        """Remove a receive that `_first_for` has found."""
+        """Remove a receive that `_first_for` has returned."""
         if self.indexed:
             pop(self.index.receives, key_of(receive.source, receive.tag), receive)
         else:
@@ -281,68 +280,70 @@ class Mailbox(AbstractMailbox):
     def match_send(self, send: Send, now: float = INFINITY) -> Optional[Receive]:
         """Match the earliest posted receive that accepts `send`, or keep the send.
 
-        A receive with a wildcard matches a send that arrives after `now` at its arrival; until then
-        the send is `awaited`, and `offer` must be called.
+        If the send arrives after `now` (s), a receive with a wildcard matches it at its arrival:
+        the send is then `awaited`, and the caller must call `offer` at the arrival.
         """
-        found = self._first_for(send)
-        if found is not None and send.visible > now:
-            # An earlier message that is still to arrive goes first.
-            if is_wild(found) or (
+        receive = self._first_for(send)
+        if receive is not None and send.visible > now:
+            # An earlier message of the same source that has not arrived goes first.
+            if is_wild(receive) or (
                 self.unexpected > 0 and self._first_of(send.source, send.tag) is not None
             ):
-                found = None
+                receive = None
                 send.awaited = True
-        if found is None:
+        if receive is None:
             if self.unexpected > 0 and send.visible > now:
-                self._stay_behind(send)
+                self._delay_arrival(send)
             self._add_send(send)
             return None
-        self._take_receive(found)
-        return found
+        self._take_receive(receive)
+        return receive
 
-    def _stay_behind(self, send: Send) -> None:
-        """Messages of one source arrive in the order of their sends."""
-        index = self._own()
+    def _delay_arrival(self, send: Send) -> None:
+        """Delay the arrival of a send to that of the earlier sends of its source."""
+        index = self._own_index()
         if len(index.latest) == 0:
             index.latest = {}
-            for other in self.kept():
-                index.latest[other.source] = max(other.visible, index.latest.get(other.source, 0.0))
+            for earlier in self.unordered_sends():
+                index.latest[earlier.source] = max(
+                    earlier.visible, index.latest.get(earlier.source, 0.0)
+                )
         send.visible = max(send.visible, index.latest.get(send.source, 0.0))
         index.latest[send.source] = send.visible
 
     def offer(self, send: Send) -> Optional[Receive]:
-        """Give an unexpected send that has arrived to the earliest receive that accepts it."""
-        found = self._first_for(send)
-        if found is not None:
-            self._take_receive(found)
+        """Match an unexpected send that has arrived with the earliest receive that accepts it."""
+        receive = self._first_for(send)
+        if receive is not None:
+            self._take_receive(receive)
             self.cancel(send)
-        return found
+        return receive
 
     def coming(self, receive: Receive, now: float) -> "list[Send]":
-        """The sends that `receive` accepts, that have not arrived yet, and that are not awaited."""
-        found: list[Send] = []
-        for send in self.kept():
+        """The sends that `receive` accepts, that have not arrived and that are not awaited."""
+        sends: list[Send] = []
+        for send in self.unordered_sends():
             if accepts(receive, send) and send.visible > now and not send.awaited:
-                found.append(send)
-        if len(found) > 1:
-            found.sort(key=lambda send: send.order)
-        return found
+                sends.append(send)
+        if len(sends) > 1:
+            sends.sort(key=lambda send: send.order)
+        return sends
 
-    def kept(self) -> "list[Send]":
-        """The unexpected sends, those of a source and tag in their order."""
-        found: list[Send] = []
+    def unordered_sends(self) -> "list[Send]":
+        """The unexpected sends; those of one source and tag in the order of posting."""
+        sends: list[Send] = []
         request = self.first_send
         while request is not None:
             assert isinstance(request, Send)
-            found.append(request)
+            sends.append(request)
             request = request.next
         for head in self.index.sends.values():
             request = head
             while request is not None:
                 assert isinstance(request, Send)
-                found.append(request)
+                sends.append(request)
                 request = request.next
-        return found
+        return sends
 
     def match_receive(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
         """Match the earliest unexpected send that `receive` accepts, or keep the receive."""
@@ -361,7 +362,7 @@ class Mailbox(AbstractMailbox):
         return None
 
     def peek(self, receive: Receive, now: float = INFINITY) -> Optional[Send]:
-        """The unexpected send that `receive` would take, of those that have arrived by `now`."""
+        """The unexpected send that `receive` would match, if it has arrived by `now` (s)."""
         if is_wild(receive):
             if self.unexpected == 0:
                 return None
@@ -381,99 +382,101 @@ class Mailbox(AbstractMailbox):
         return head if head.visible <= now else None
 
     def _open_lanes(self, kind: i16) -> None:
-        """Index the sends by the pattern of a kind of receives."""
+        """Add lanes for a kind of receives."""
         sends = self.waiting()
-        index = self._own()
+        index = self._own_index()
         if index.kinds == 0:
             index.lanes = {}
         index.kinds |= kind
         for send in sends:
-            self._line_up(send, kind)
+            self._add_to_lanes(send, kind)
 
-    def _line_up(self, send: Send, kinds: i16) -> None:
+    def _add_to_lanes(self, send: Send, kinds: i16) -> None:
         if kinds & ANY_TAG != 0:
-            self._lane(key_of(send.source, ANY)).add(send)
+            self._lane_of(key_of(send.source, ANY)).add(send)
         if kinds & ANY_SOURCE != 0:
-            self._lane(key_of(ANY, send.tag)).add(send)
+            self._lane_of(key_of(ANY, send.tag)).add(send)
         if kinds & ANY_MESSAGE != 0:
-            self._lane(key_of(ANY, ANY)).add(send)
+            self._lane_of(key_of(ANY, ANY)).add(send)
 
-    def _lane(self, key: int) -> Lane:
+    def _lane_of(self, key: int) -> Lane:
         lane = self.index.lanes.get(key)
         if lane is None:
             lane = self.index.lanes[key] = Lane()
         return lane
 
     def candidates(self, receive: Receive, now: float = INFINITY) -> "list[Send]":
-        """The sends that `receive` may match at `now`, one for each source, earliest first.
+        """The sends that `receive` may match at `now` (s), one of each source, earliest first.
 
-        MPI lets a wildcard receive match the first message of any source: runs of one program may
-        differ here.
+        MPI lets a receive with a wildcard match the first message of any source, so runs of one
+        program may differ here.
         """
         firsts: dict[int, Send] = {}
-        # The first of a source and tag is enough, and a chain may be long.
-        heads = list(self.index.sends.values()) if self.indexed else self.kept()
+        # The first send of a source and tag is enough, and a chain may be long.
+        heads = list(self.index.sends.values()) if self.indexed else self.unordered_sends()
         for request in heads:
             assert isinstance(request, Send)
             if accepts(receive, request):
-                other = firsts.get(request.source)
-                if other is None or request.order < other.order:
+                first = firsts.get(request.source)
+                if first is None or request.order < first.order:
                     firsts[request.source] = request
-        found = [send for send in firsts.values() if send.visible <= now]
-        if len(found) > 1:
-            found.sort(key=lambda send: (send.visible, send.order))
-        return found
+        arrived = [send for send in firsts.values() if send.visible <= now]
+        if len(arrived) > 1:
+            arrived.sort(key=lambda send: (send.visible, send.order))
+        return arrived
 
     def posted(self) -> "list[Receive]":
-        """The posted receives, in their order."""
-        found: list[Receive] = []
+        """The posted receives, in the order of posting."""
+        receives: list[Receive] = []
         request = self.first_receive
         while request is not None:
             assert isinstance(request, Receive)
-            found.append(request)
+            receives.append(request)
             request = request.next
         for head in self.index.receives.values():
             request = head
             while request is not None:
                 assert isinstance(request, Receive)
-                found.append(request)
+                receives.append(request)
                 request = request.next
-        found.sort(key=lambda receive: receive.order)
-        return found
+        receives.sort(key=lambda receive: receive.order)
+        return receives
 
     def waiting(self) -> "list[Send]":
-        """The unexpected sends, in their order."""
-        found = self.kept()
-        found.sort(key=lambda send: send.order)
-        return found
+        """The unexpected sends, in the order of posting."""
+        sends = self.unordered_sends()
+        sends.sort(key=lambda send: send.order)
+        return sends
 
-    def seen(self, send: Send) -> None:
-        """An unexpected send has a new date of arrival."""
+    def reindex(self, send: Send) -> None:
+        """An unexpected send has a new time of arrival: add it to the lanes again."""
         if self.index.kinds != 0:
-            self._line_up(send, self.index.kinds)
+            self._add_to_lanes(send, self.index.kinds)
 
     def watch(self, probe: Receive) -> None:
         """Keep a probe until there is a matching message."""
-        index = self._own()
+        index = self._own_index()
         if len(index.probes) == 0:
             index.probes = []
         index.probes.append(probe)
 
     def unwatch(self, probe: Receive) -> None:
         """Forget a probe."""
-        self._own().probes = [other for other in self.index.probes if other is not probe]
+        self._own_index().probes = [
+            waiting for waiting in self.index.probes if waiting is not probe
+        ]
 
     def show(self, send: Send, now: float) -> None:
-        """Complete the probes that match such a message."""
+        """Complete the probes that accept a message."""
         index = self.index
-        seen = [probe for probe in index.probes if accepts(probe, send)]
+        satisfied = [probe for probe in index.probes if accepts(probe, send)]
         index.probes = [probe for probe in index.probes if not accepts(probe, send)]
-        for probe in seen:
+        for probe in satisfied:
             probe.message = send
             probe.complete(now)
 
     def take(self, send: Send) -> Send:
-        """Remove a given unexpected send, the first of its source and tag."""
+        """Remove an unexpected send, the first of its source and tag."""
         if self.indexed:
             pop(self.index.sends, key_of(send.source, send.tag), send)
         else:
@@ -482,24 +485,24 @@ class Mailbox(AbstractMailbox):
         return send
 
     def cancel(self, request: Envelope) -> bool:
-        """Take out a request that has not been matched; False if it is not here."""
+        """Remove a request that has not been matched; False if it is not in the mailbox."""
         key = key_of(request.source, request.tag)
         if isinstance(request, Receive):
             if self.indexed:
-                found = unlink(self.index.receives, key, request)
+                removed = unlink(self.index.receives, key, request)
             else:
-                found = self._unlink_receive(request)
-            if found:
+                removed = self._unlink_receive(request)
+            if removed:
                 self._forget_receive(request)
-            return found
+            return removed
         assert isinstance(request, Send)
         if self.indexed:
-            found = unlink(self.index.sends, key, request)
+            removed = unlink(self.index.sends, key, request)
         else:
-            found = self._unlink_send(request)
-        if found:
+            removed = self._unlink_send(request)
+        if removed:
             self._forget_send(request)
-        return found
+        return removed
 
     def _forget_send(self, send: Send) -> None:
         send.unexpected = False
@@ -515,7 +518,7 @@ class Mailbox(AbstractMailbox):
                 index.taken = 0
         if self.unexpected == 0:
             index.sends = NO_CHAINS
-            index.latest = NO_DATES
+            index.latest = NO_TIMES
             self._simplify()
 
     def _forget_receive(self, receive: Receive) -> None:
@@ -527,7 +530,7 @@ class Mailbox(AbstractMailbox):
 
 
 def mailbox_of(envelope: Envelope) -> Mailbox:
-    """The mailbox in which an envelope is matched."""
+    """The mailbox of the destination of an envelope, made if it is the first."""
     context = envelope.context
     owner = context.members[envelope.destination]
     if owner.boxed is context:
@@ -556,12 +559,12 @@ def mailbox_at(context: Context, destination: int) -> Optional[Mailbox]:
 
 def mailboxes_of(context: Context) -> "dict[int, Mailbox]":
     """The mailboxes of a context by rank; a copy."""
-    found: dict[int, Mailbox] = {}
+    boxes: dict[int, Mailbox] = {}
     for destination, box in enumerate(context.mailboxes):
         if box is not None:
             assert isinstance(box, Mailbox)
-            found[destination] = box
-    return found
+            boxes[destination] = box
+    return boxes
 
 
 def is_wild(receive: Receive) -> bool:
@@ -577,7 +580,7 @@ def accepts(receive: Receive, send: Send) -> bool:
 
 
 def append(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest) -> None:
-    """Add to the end of a chain; its head refers to its last member."""
+    """Append to a chain; its head refers to its last member, so this takes no search."""
     head = chains.get(key)
     request.next = None
     if head is None:
@@ -591,7 +594,7 @@ def append(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest)
 
 
 def pop(chains: "dict[int, KernelRequest]", key: int, head: KernelRequest) -> None:
-    """Take the head off a chain."""
+    """Remove the head of a chain."""
     following = head.next
     if following is None:
         del chains[key]
@@ -603,7 +606,7 @@ def pop(chains: "dict[int, KernelRequest]", key: int, head: KernelRequest) -> No
 
 
 def unlink(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest) -> bool:
-    """Take a request out of the middle of a chain; False if it is not there."""
+    """Remove a request from a chain; False if it is not in the chain."""
     head = chains.get(key)
     if head is None:
         return False
@@ -623,7 +626,7 @@ def unlink(chains: "dict[int, KernelRequest]", key: int, request: KernelRequest)
 
 
 def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
-    """The chains of the requests of a list."""
+    """The requests of a list, as chains."""
     chains: dict[int, KernelRequest] = {}
     request: Optional[KernelRequest] = first
     while request is not None:
@@ -637,7 +640,7 @@ def chained(first: KernelRequest) -> "dict[int, KernelRequest]":
 def hopeless(receive: Receive) -> bool:
     """Whether no message can come, because its source has failed.
 
-    The same holds for any source, until the rank has acknowledged the failures.
+    A receive from any source has no hope until its rank has acknowledged the failures.
     """
     lost = receive.context.lost
     if lost is None:

@@ -1,8 +1,8 @@
 """Requests: the sends and receives that a process starts and waits for.
 
 Requests call their process and its engine, and both hold requests. `AbstractProcess` and
-`AbstractEngine` declare what requests and processes use of them. They are classes, not protocols,
-because compiled code reads attributes of classes directly.
+`AbstractEngine` declare the attributes and methods that requests and processes use of each other.
+They are classes, not protocols, because compiled code reads attributes of classes directly.
 """
 
 from typing import Any, Final, Optional
@@ -21,25 +21,25 @@ BUFFERED: Final = 2  # completes at once
 
 
 class KernelRequest:
-    """An operation that a process starts and that completes at a date.
+    """An operation that a process starts and that completes at a time.
 
-    `payload` belongs to the layer that moves data; the kernel only passes it on.
+    `payload` belongs to the layer that moves data. The kernel only passes it on.
     """
 
     def __init__(self) -> None:
         self.done: bool = False
-        self.date: float = 0.0  # (s) of completion
-        self.start_cost: float = 0.0  # seconds of the process before it is posted
-        self.finish_cost: float = 0.0  # seconds of the process once it waits for it
+        self.time: float = 0.0  # time (s) of the completion; for envelopes, before, of the posting
+        self.start_cost: float = 0.0  # seconds that the process is busy before it posts the request
+        self.finish_cost: float = 0.0  # seconds that the process is busy after the completion
         self.waiter: Optional[AbstractProcess] = None
         self.payload: Any = None
-        self.listeners: Optional[Listeners] = None  # notified of the end, if the start was reported
-        self.order: int = 0  # of posting, over the whole simulation
-        self.next: Optional[KernelRequest] = None
-        self.last: Optional[KernelRequest] = None
+        self.listeners: Optional[Listeners] = None  # set if the start was reported: report the end
+        self.order: int = 0  # number of the posting, over the whole simulation
+        self.next: Optional[KernelRequest] = None  # the next in a list of a mailbox
+        self.last: Optional[KernelRequest] = None  # in the first of a chain: its last
 
     def post(self, process: "AbstractProcess") -> None:
-        """Post the request; called after its start cost is paid."""
+        """Post the request; the process has paid its start cost."""
 
     def expect(self, process: "AbstractProcess") -> None:
         """Compute `start_cost`; called when the posting process is known."""
@@ -47,7 +47,7 @@ class KernelRequest:
     def complete(self, now: float) -> None:
         """Mark as complete and notify the waiting process."""
         self.done = True
-        self.date = now
+        self.time = now
         if self.listeners is not None:
             methods = self.listeners.request_completed
             self.listeners = None
@@ -67,13 +67,15 @@ class AbstractProcess(Event):
         self.engine: AbstractEngine = engine
         self.pid: int = pid
         self.slot: int = slot
-        self.all: bool = True  # whether it waits for all of its requests
-        # Whether its program stands in a call, so that the memory of its messages cannot change.
+        self.all: bool = True  # whether it waits for all of its requests, or for one
+        # Whether its program is in a call, so the buffers of its messages cannot change.
         self.calling: bool = False
-        # Its mailbox in the context of its latest message.
+        # The mailbox of the latest message to this process, and its context: the next message is
+        # often of the same context.
         self.box: Optional[AbstractMailbox] = None
         self.boxed: Optional[Context] = None
-        # The plan of its latest message, with the book, the slot and the size that it is for.
+        # The plan of its latest message, with the book, the slot of the destination and the size:
+        # the next message often has the same.
         self.plan: Optional[Plan] = None
         self.plan_book: Optional[PlanBook] = None
         self.plan_slot: int = -1
@@ -105,7 +107,7 @@ class AbstractProcess(Event):
         raise RuntimeError("a process must define how it saves messages")
 
     def finish_compute(self) -> None:
-        """Let the compute that is still owed pass."""
+        """Let the compute pass that the process still owes."""
         raise RuntimeError("a process must define how it computes")
 
     def wait(self, requests: "list[KernelRequest]") -> None:
@@ -124,14 +126,14 @@ class AbstractEngine:
         self.queue: EventQueue = EventQueue()
         self.system: System = System(self.queue, slots)
         self.book: PlanBook = PlanBook(transport, slots)
-        # The processes that continue at this instant, after those that have: None in their places.
+        # The processes that run at this instant, in their order; None for those that have run.
         self.ready: list[Optional[AbstractProcess]] = []
         self.current: Optional[AbstractProcess] = None
         self.order: int = 0
         self.reduce_rate: float = INFINITY  # bytes/s
         self.copy_rate: float = INFINITY  # bytes/s
         self.keep: Any = None
-        self.awake: Any = None  # called in a process that goes on after it was suspended
+        self.awake: Any = None  # called in a process that continues after it was suspended
         self.controlled: bool = False  # whether the engine has a control
         self.listeners: Listeners = Listeners()
         self.meter: Optional[Meter] = None  # notified of the part of the simulation that works
@@ -142,27 +144,27 @@ class AbstractEngine:
         return self.queue.now
 
     @now.setter
-    def now(self, date: float) -> None:
-        self.queue.now = date
+    def now(self, time: float) -> None:
+        self.queue.now = time
 
     def stop(self) -> None:
         """Have `run` return before anything else happens."""
         raise RuntimeError("an engine must stop")
 
-    def quiet_until(self, date: float) -> bool:
-        """Whether only the running process can have an event before or at `date`."""
+    def quiet_until(self, time: float) -> bool:
+        """Whether no other process can have an event before or at `time` (s)."""
         raise RuntimeError("an engine must know its next event")
 
     def only_timeouts(self) -> bool:
         """Whether the next events only end waits that may also end before."""
         raise RuntimeError("an engine must know its next event")
 
-    def alarm(self, date: float) -> KernelRequest:
-        """Return a request that completes at `date` (s)."""
-        raise RuntimeError("an engine must complete requests at dates")
+    def alarm(self, time: float) -> KernelRequest:
+        """Return a request that completes at `time` (s)."""
+        raise RuntimeError("an engine must complete requests at times")
 
     def waited(self, process: AbstractProcess, requests: "list[KernelRequest]") -> None:
-        """A process knows that some requests are complete; called if `controlled`."""
+        """A process has learnt that some requests are complete; called if `controlled`."""
         raise RuntimeError("an engine must tell its control of waits")
 
     def join(self, send: "Send", receive: "Receive") -> None:
@@ -196,21 +198,21 @@ class Context:
     def __init__(self, number: int, members: "list[AbstractProcess]") -> None:
         self.number: int = number
         self.members: list[AbstractProcess] = members
-        # By rank; empty before the first message.
+        # By rank; the list is empty before the first message.
         self.mailboxes: list[Optional[AbstractMailbox]] = []
-        self.first: int = -1  # the pid of rank 0 if those of the members are consecutive
-        # The context of the other side, if it is one of an intercommunicator: its members send the
-        # messages that arrive here.
+        self.first: int = -1  # the pid of rank 0 if the pids of the members are consecutive
+        # For an intercommunicator, the context of the remote group: its members send the messages
+        # that arrive here.
         self.peer: Optional[Context] = None
         self.closed: Optional[set[int]] = None
-        self.lost: Optional[Losses] = None  # only if `closed` is a set
+        self.lost: Optional[Losses] = None  # set if `closed` is
 
 
 class Losses:
-    """The failed processes among those that exchange messages in a context.
+    """The failed processes of a context.
 
-    `destinations` and `sources` are their ranks, as in messages. Receives from any source end at
-    `wary` destinations, which have not acknowledged all failures.
+    `destinations` and `sources` are their ranks, as messages name them. A receive from any source
+    ends with an error at the ranks of `wary`, which have not acknowledged all failures.
     """
 
     def __init__(self) -> None:
@@ -234,7 +236,7 @@ class Envelope(KernelRequest):
 
 
 class Send(Envelope):
-    """A message on its way."""
+    """A message: a send, and its transfer."""
 
     def __init__(
         self,
@@ -248,23 +250,23 @@ class Send(Envelope):
         super().__init__(context, source, destination, tag, nbytes)
         self.mode: int = mode
         self.plan: Optional[Plan] = None
-        self.unexpected: bool = False  # there is no matching receive yet
-        self.visible: float = 0.0  # (s) wildcards and probes see it from then on
-        self.awaited: bool = False  # whether the engine will announce it then
-        self.detached: bool = False
-        self.eager: bool = False
-        self.flowing: bool = False
-        self.arrived: bool = False
+        self.unexpected: bool = False  # whether it waits in a mailbox for its receive
+        self.visible: float = 0.0  # time (s) from which wildcards and probes see it
+        self.awaited: bool = False  # whether the engine announces it at this time
+        self.detached: bool = False  # whether its sender continues at once
+        self.eager: bool = False  # whether its transfer starts before its receive
+        self.flowing: bool = False  # whether its transfer has started
+        self.arrived: bool = False  # whether its transfer has ended
         self.receive: Optional[Receive] = None
-        self.arrival: Optional[KernelRequest] = None  # completes once the message is transferred
+        self.arrival: Optional[KernelRequest] = None  # completes when the transfer ends
         self.immediate: bool = False  # started by a non-blocking call: pays ois, not os
 
     def expect(self, process: "AbstractProcess") -> None:
-        """Get the sender's cost of the message from the transport."""
+        """Take the plan of the message from the transport, and the sender's cost from the plan."""
         self.follow(process.plan_to(self.context, self.destination, self.nbytes))
 
     def follow(self, plan: Plan) -> None:
-        """Take a plan, and from it the sender's cost."""
+        """Take a plan, and the sender's cost from it."""
         self.plan = plan
         self.detached = self.mode == BUFFERED or (self.mode == STANDARD and plan.detached)
         self.eager = plan.eager and self.mode != SYNCHRONOUS
@@ -302,7 +304,7 @@ class Transfer(Send):
         self.landed: Any = landed
 
     def expect(self, process: "AbstractProcess") -> None:
-        """Get the plan from the transport; the posting process pays for a non-blocking send."""
+        """Take the plan from the transport; the posting process pays for a non-blocking send."""
         book = process.engine.book
         members = self.context.members
         sender = members[self.source]
@@ -316,7 +318,7 @@ class Transfer(Send):
             pricing_of(plan.pricing).moving(self)
 
     def post(self, process: "AbstractProcess") -> None:
-        """Let the bytes flow."""
+        """Start the transfer."""
         process.engine.post_transfer(self)
 
     def complete(self, now: float) -> None:
@@ -341,33 +343,34 @@ class Receive(Envelope):
         self.truncated: bool = False
 
     def post(self, process: "AbstractProcess") -> None:
-        """Let the receive take a message."""
+        """Match the receive with a message, now or when one arrives."""
         process.engine.post_receive(self)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pricing(AbstractPricing):
-    """Prices messages with costs that are known only when they are sent.
+    """Computes the costs of messages when they are sent, not when their plans are made.
 
     The costs may depend on the state of the memory at both ends. A plan names its pricing. The
-    methods of the pricing change the requests, and give a send another plan, before they are used.
+    methods of the pricing change the requests, and give a send another plan, before the engine uses
+    them.
     """
 
     def sending(self, send: Send) -> None:
-        """A message is about to be sent: compute its `start_cost`, initially that of the plan."""
+        """A message is about to be sent: change its `start_cost`, which is initially the plan's."""
 
     def matched(self, send: Send, receive: Receive) -> None:
-        """A message has met its receive, and neither payload has moved.
+        """A message has matched its receive, and no bytes have moved.
 
-        Set `receive.finish_cost`; a message that is not under way yet takes the plan in
+        Set `receive.finish_cost`. A message whose transfer has not started takes the plan in
         `send.plan`.
         """
 
     def moving(self, transfer: Transfer) -> None:
-        """Bytes are about to be moved without a receive."""
+        """Bytes are about to move without a receive."""
 
 
 def pricing_of(pricing: AbstractPricing) -> Pricing:
-    """The pricing of a plan with all its methods."""
+    """The pricing of a plan, with the type that has all methods."""
     assert isinstance(pricing, Pricing)
     return pricing

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.events import Event, EventQueue, listed
+from pysmpi.kernel.events import Event, EventQueue, events_of
 from pysmpi.kernel.plan import Transport
 from pysmpi.kernel.process import Core, Process
 
@@ -28,7 +28,7 @@ OPERATIONS = st.lists(
 def pop(queue, released=True):
     """The events of the entry that `pop` takes out, with their dates."""
     entry = queue.pop()
-    found = listed([entry])
+    found = events_of([entry])
     while released and entry is not None:
         following = entry.after
         queue.release(entry)
@@ -106,10 +106,10 @@ def test_the_order_is_the_same_if_later_events_wait_in_buckets(waits, pending):
         else:
             assert queue.next() == model[0][0]
             entry = queue.pop()
-            turn, queue.now = entry.turn, entry.date
+            turn, queue.now = entry.turn, entry.time
             while entry is not None:
                 following = entry.after
-                assert (entry.date, entry.event) == heappop(model)[::2]
+                assert (entry.time, entry.event) == heappop(model)[::2]
                 queue.release(entry)
                 entry = following
                 if entry is not None and chance.random() < 0.1:

@@ -13,4 +13,4 @@ def test_they_are_removed_and_others_stay():
         engine.ignore(engine.alarm(1e6 + i))
     assert len(engine.queue.all()) <= 10_002
     engine.run()
-    assert (first.date, last.date) == (1.0, 1e9)
+    assert (first.time, last.time) == (1.0, 1e9)

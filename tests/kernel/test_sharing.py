@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pysmpi.kernel.activities import Activity, ActivityKind, Constraint
-from pysmpi.kernel.events import EventQueue, listed
+from pysmpi.kernel.events import EventQueue, events_of
 from pysmpi.kernel.sharing import System
 from tests.kernel.fair_rates import assert_fair, new_system, rates, solve
 
@@ -528,7 +528,7 @@ def test_ends_are_those_of_a_shared_link(flows):
             system.add(present[name])
             continue
         queue.now = max(queue.now, queue.next())
-        for _, event in listed([queue.pop()]):
+        for _, event in events_of([queue.pop()]):
             event.fire()
         for name in [name for name, activity in present.items() if activity.system is None]:
             del present[name]
@@ -604,7 +604,7 @@ def test_an_activity_ends_when_its_bounds_have_done_its_work(work, changes, cont
                 queue.now = date
                 return
             queue.now = max(queue.now, queue.next())
-            for _, event in listed([queue.pop()]):
+            for _, event in events_of([queue.pop()]):
                 event.fire()
 
     left, rate, now = work, 1.0, 0.0

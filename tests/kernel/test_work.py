@@ -26,7 +26,7 @@ def test_work_shares_what_it_uses():
     engine.run()
     # From 1 s on the two have 50 a second each, until the late one is done at 1.5 s.
     assert ends == pytest.approx({"late": 1.5, "long": 1.75, "none": 3.0})
-    assert [request.date for request in requests] == pytest.approx([1.75, 1.5, 3.0])
+    assert [request.time for request in requests] == pytest.approx([1.75, 1.5, 3.0])
     assert disk.count == 0
 
 

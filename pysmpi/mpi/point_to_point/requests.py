@@ -598,7 +598,7 @@ def _answer(rank: Rank, kind: str, answers: Callable[[], list[str]]) -> str:
 def _first_done(active: list[tuple[int, Any]]) -> int:
     """The number of the active operation that completed first, or UNDEFINED."""
     done = [entry for entry in active if entry[1].done()]
-    return min(done, key=lambda entry: entry[1].request.date)[0] if done else UNDEFINED
+    return min(done, key=lambda entry: entry[1].request.time)[0] if done else UNDEFINED
 
 
 def _end_one(rank: Rank, items: list[Request], i: int, status: Status | None) -> None:
