@@ -7,13 +7,11 @@ import inspect
 import os
 from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from pysmpi.errors import UsageError
-from pysmpi.io.output import OutputFile
+from pysmpi.instruments import chosen
 from pysmpi.isolation import collection
 from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram, find_program
 from pysmpi.job.job import Job
@@ -31,12 +29,9 @@ from pysmpi.job.options import (
 from pysmpi.job.options import check as checked
 from pysmpi.job.spawning import Segment
 from pysmpi.mpi.base import ranks
-from pysmpi.reports.exit_status import MPI_ERROR, USAGE
-from pysmpi.reports.findings import Finding
-from pysmpi.reports.result import ProgramError, Result, write_report
+from pysmpi.reports.result import ProgramError, Result
 
 if TYPE_CHECKING:
-    from pysmpi.analysis.observation import Observation
     from pysmpi.platform.model import Platform
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
@@ -186,73 +181,13 @@ def _run(main: object, args: Sequence[object], options: Options) -> Result:
 
 
 def run_job(job: Job) -> Result:
-    """Run a job and write its timeline and report.
+    """Run a job with the instruments that its options choose.
 
     Raises UsageError before the run if a file cannot be written. A report that cannot be completed
     is an error of the result.
     """
-    trace, report = job.options.trace, job.options.report
-    with ExitStack() as stack:
-        target = None
-        if report is not None and report != "-":
-            target = stack.enter_context(OutputFile("--report", os.fspath(report)))
-        seen: Observation | None = None
-        if job.options.explain or job.options.view is not None:
-            # Analyses and the formats of traces take long to import.
-            from pysmpi.analysis.observation import observation
-
-            seen = stack.enter_context(observation(job))
-        if job.options.trace_format is not None:
-            from pysmpi.trace.formats import find_format
-
-            find_format("", job.options.trace_format)
-        if trace is not None:
-            from pysmpi.trace.recorder import recording
-
-            stack.enter_context(recording(job, trace, job.options.trace_format))
-        session = None
-        if job.options.check:
-            from pysmpi.checkers.session import add_findings, checking
-
-            session = stack.enter_context(checking(job))
-        guide = injection = None
-        if job.options.schedule != "time" or job.options.replay_schedule is not None:
-            from pysmpi.explore.guide import guide_of
-
-            guide = guide_of(job.options)
-        if guide is not None:
-            guide.attach(job)
-        if job.options.fault or job.platform.profiles:
-            from pysmpi.faults.injection import injection_of
-
-            injection = injection_of(job)
-        result = job.run()
-        if injection is not None and injection.report is not None:
-            result.error = injection.report
-            result.exit_status = MPI_ERROR
-        if session is not None:
-            add_findings(session, result, partial(_judged, job, result))
-        if guide is not None:
-            guide.conclude(result)
-        if seen is not None:
-            seen.conclude(job, result)
-        if report is not None:
-            try:
-                write_report(result.report(), "-" if target is None else target.path)
-            except OSError as error:
-                what = f"pysmpi: error: --report {report}: cannot be written: {error.strerror}"
-                result.error = what if result.error is None else f"{result.error}\n{what}"
-                result.exit_status = result.exit_status or USAGE
-            else:
-                if target is not None:
-                    target.keep()
-    return result
-
-
-def _judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Finding]:
-    from pysmpi.explore.evidence import judged  # few runs need it
-
-    return judged(job, result, findings)
+    job.instruments += chosen(job.options, job.platform.profiles)
+    return job.run()
 
 
 def _program(main: object, args: object) -> RankProgram:

@@ -3,52 +3,55 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
 from pysmpi.analysis.graph import graph_of
 from pysmpi.analysis.page import write_page
-from pysmpi.analysis.why import Analysis, analyse
+from pysmpi.analysis.why import analyse
 from pysmpi.io.output import OutputFile
-from pysmpi.job.job import Job
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.reports.result import Result
 from pysmpi.trace.model import Recording
-from pysmpi.trace.recorder import Recorder, attached
+from pysmpi.trace.recorder import Recorder
 
 
-class Observation:
-    """The recorder of a run, and the page to write from it."""
+class Observation(Instrument):
+    """Records a run, analyses it, and writes the page `view`.
 
-    def __init__(self, recorder: Recorder, kept: Recording, page: OutputFile | None) -> None:
-        self.recorder = recorder
-        self.kept = kept
-        self.page = page
-        self.analysis: Analysis | None = None
+    Raises UsageError before the run if the file cannot be written.
+    """
 
-    def conclude(self, job: Job, result: Result) -> None:
-        """The run is over: analyse it, and write its page."""
-        self.recorder.finish()
-        if not self.kept.places:
+    def __init__(self, view: str | os.PathLike[str] | None) -> None:
+        self.view = view
+        # An analysis needs events and calls, but not the operations of the calls.
+        self.recording = Recording(operations=False)
+        self.recorder = Recorder(self.recording)
+        self.page: OutputFile | None = None
+        self.name = ""  # of the program
+
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Open the file of the page."""
+        self.name = run.program.name
+        if self.view is not None:
+            self.page = OutputFile("--view", os.fspath(self.view))
+
+    def attach(self, run: InstrumentedRun) -> None:
+        """Start to record."""
+        self.recorder.attach(run)
+
+    def finish(self, result: Result) -> None:
+        """Analyse the run, and write its page."""
+        self.recorder.finish(result)
+        if not self.recording.places:
             return
-        self.analysis = analyse(graph_of(self.kept))
-        result.analysis = self.analysis.report()
+        analysis = analyse(graph_of(self.recording))
+        result.analysis = analysis.report()
         if self.page is not None:
             with self.page.writing():
-                write_page(self.page.path, [(job.program.name, self.analysis)])
+                write_page(self.page.path, [(self.name, analysis)])
             self.page.keep()
 
-
-@contextmanager
-def observation(job: Job) -> Iterator[Observation]:
-    """Record a job that runs inside the context.
-
-    Raises UsageError before the run if a file cannot be written.
-    """
-    with ExitStack() as stack:
-        page = None
-        if job.options.view is not None:
-            page = stack.enter_context(OutputFile("--view", os.fspath(job.options.view)))
-        # An analysis needs events and calls, but not the operations of the calls.
-        kept = Recording(operations=False)
-        recorder = stack.enter_context(attached(Recorder(kept), job))
-        yield Observation(recorder, kept, page)
+    def close(self, error: BaseException | None) -> None:
+        """Delete a page that is not complete."""
+        self.recorder.close(error)
+        if self.page is not None:
+            self.page.__exit__(None, None, None)

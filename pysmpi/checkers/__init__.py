@@ -2,19 +2,13 @@
 
 Each checker is one file in `kinds/`, or in another package with an entry point in the group
 `pysmpi.checkers`. It holds a class under `@checker(name, line)` and the diagnostics that it
-reports. `CheckSession` connects checkers with one run:
-
-    session = CheckSession(listeners(["all"]))
-    session.start(simulation)  # before the ranks begin
-    ...                        # the run
-    session.finish()           # -> the findings
-
-`checking(job, names)` does this for a `Job` and adds the findings to its result.
+reports. `CheckSession(listeners(["all"]))` is the instrument of a run
+(`ranks/instruments.py`) that has checkers and adds their findings to the result.
 """
 
 from __future__ import annotations
 
 from pysmpi.checkers.registry import CHECKERS, Checker, checker, chosen, listeners
-from pysmpi.checkers.session import CheckSession, checking
+from pysmpi.checkers.session import CheckSession
 
-__all__ = ["CHECKERS", "Checker", "CheckSession", "checker", "checking", "chosen", "listeners"]
+__all__ = ["CHECKERS", "Checker", "CheckSession", "checker", "chosen", "listeners"]

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
-from pysmpi.checkers.registry import Checker, listeners
+from pysmpi.checkers.registry import Checker
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi import calls
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.exit_status import MPI_ERROR
 from pysmpi.reports.findings import Finding, joined, report
-
-if TYPE_CHECKING:
-    from pysmpi.job.job import Job
-    from pysmpi.reports.result import Result
-
+from pysmpi.reports.result import Result
+from pysmpi.reports.waiting import ORIGINS, RequestOrigins
 
 # Local questions that return objects.
 _LOCATED = frozenset(("Get_group", "Get_remote_group", "Get_info"))
@@ -32,16 +29,24 @@ _MOST_POLLS = 20_000  # failed tests in a row that are a livelock: observed call
 _MANY = 10_000  # started requests before those that are complete are dropped
 
 
-class CheckSession:
+# Judges the findings of a run.
+Judge = Callable[[Any, Result, Sequence[Finding]], list[Finding]]
+
+
+class CheckSession(Instrument, RequestOrigins):
     """The checkers of one run.
 
     `call_of(request)` is the call that started a request of the kernel, while it is under way.
     `clean` is true if every rank came to the end of its program; then anything that is left is an
-    error. `deadlocked` is true if the run ended by a deadlock.
+    error. `deadlocked` is true if the run ended by a deadlock. `judge` decides about findings that
+    may make no difference; without it, doubtful ones are dropped.
     """
 
-    def __init__(self, checkers: Sequence[Checker]) -> None:
+    run: InstrumentedRun
+
+    def __init__(self, checkers: Sequence[Checker], judge: Judge | None = None) -> None:
         self.checkers = list(checkers)
+        self.judge = judge
         for one in checkers:
             one.session = self
         self.findings: list[Finding] = []
@@ -63,30 +68,48 @@ class CheckSession:
     def _methods(self, name: str) -> list[Callable[..., object]]:
         return [getattr(one, name) for one in self.listeners if hasattr(one, name)]
 
-    def start(self, simulation: Simulation) -> None:
-        """Begin to check a simulation that has not run yet."""
-        if not self.checkers:
-            return
-        self.simulation = simulation
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Let each rank have its own order of sets, as processes do."""
+        self.run = run
+        run.own_orders = True
+
+    def attach(self, run: InstrumentedRun) -> None:
+        """Begin to check."""
+        simulation = self.simulation = run.simulation
         if simulation.watch.most == MOST:
             simulation.watch.most = _MOST_POLLS
-        simulation.started_by = lambda request: self.starts.get(request)
-        simulation.prepared_by = self.prepared_by
+        ORIGINS.put(simulation.universe, self)
         for one in self.checkers:
             one.begin(simulation)
-        simulation.universe.listen(self)
         for one in self.listeners:
             simulation.universe.listen(one)
         calls.observe(self._observer)
 
-    def stop(self) -> None:
+    def close(self, error: BaseException | None) -> None:
         """Stop checking."""
         if self.simulation is not None:
             calls.observe_no_more()
             for one in [self, *self.listeners]:
                 self.simulation.universe.ignore(one)
 
-    def finish(self, deadlocked: bool = False) -> list[Finding]:
+    def finish(self, result: Result) -> None:
+        """Add the findings to the result: the report, and the exit status."""
+        found = self._conclusions(result.deadlock is not None)
+        if self.judge is not None and any(one.match is not None for one in found):
+            found = self.judge(self.run, result, found)
+        else:
+            found = [one for one in found if not one.doubtful]
+        result.findings = found
+        if not found:
+            return
+        parts = [report(found)]
+        if result.error:
+            parts.append(result.error.rstrip("\n"))
+        result.error = "\n".join(parts)
+        if any(finding.error for finding in found):
+            result.exit_status = result.exit_status or MPI_ERROR
+
+    def _conclusions(self, deadlocked: bool) -> list[Finding]:
         """The findings of a run; a problem of several ranks at one line is one finding."""
         simulation = self.simulation
         self.deadlocked = deadlocked
@@ -109,6 +132,10 @@ class CheckSession:
     def report(self, finding: Finding) -> None:
         """Note a problem."""
         self.findings.append(finding)
+
+    def started_by(self, request: KernelRequest) -> MpiCall | None:
+        """The call that started a request, if it is under way."""
+        return self.starts.get(request)
 
     def call_on(self, process: AbstractProcess) -> MpiCall | None:
         """The call in which a process is."""
@@ -225,47 +252,3 @@ def _quietly(rank: Rank, methods: Sequence[Callable[..., object]], *arguments: o
         method(*arguments)
     if running:
         timer.start()
-
-
-@contextmanager
-def checking(job: Job) -> Iterator[CheckSession]:
-    """Check a job that runs inside the context, by its option `check`."""
-    session = CheckSession(listeners(job.options.check))
-    before = job.on_start
-
-    def start(simulation: Simulation) -> None:
-        if before is not None:
-            before(simulation)
-        session.start(simulation)
-
-    if session.checkers:
-        job.on_start = start
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
-def add_findings(
-    session: CheckSession,
-    result: Result,
-    judged: Callable[[Sequence[Finding]], list[Finding]] | None = None,
-) -> None:
-    """Add the findings of a run to its result: the report, and the exit status.
-
-    `judged` decides about doubtful findings; without it they are dropped.
-    """
-    found = session.finish(result.deadlock is not None)
-    if judged is not None and any(one.match is not None for one in found):
-        found = judged(found)
-    else:
-        found = [one for one in found if not one.doubtful]
-    result.findings = found
-    if not found:
-        return
-    parts = [report(found)]
-    if result.error:
-        parts.append(result.error.rstrip("\n"))
-    result.error = "\n".join(parts)
-    if any(finding.error for finding in found):
-        result.exit_status = result.exit_status or MPI_ERROR

@@ -78,15 +78,15 @@ def _run(
     program: RankProgram, options: Options, how: str, *, dry: bool
 ) -> tuple[Result, Sequences]:
     from pysmpi.job.job import Job
-    from pysmpi.trace.comparison import sequences
+    from pysmpi.trace.comparison import SequenceRecorder
 
     echo(f"pysmpi: check: running {how}", err=True)
-    job = Job(program, options)
+    recorder = SequenceRecorder()
+    job = Job(program, options, instruments=[recorder])
     if dry:
         job.shadowing.run_dry()
-    with sequences(job) as kept:
-        result = job.run()
+    result = job.run()
     sys.stdout.flush()
     if result.error:
         echo(result.error.rstrip("\n"), err=True)
-    return result, kept
+    return result, recorder.sequences

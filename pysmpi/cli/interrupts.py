@@ -8,13 +8,11 @@ import os
 import select
 import signal
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pysmpi.own_process import interruption
-
-if TYPE_CHECKING:
-    from pysmpi.ranks.simulation import Simulation
-
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
+from pysmpi.ranks.simulation import Simulation
 
 TIMED_OUT = 124  # the exit status of a run that takes too long, as that of timeout(1)
 # Ranks get other functions of these names.
@@ -22,12 +20,12 @@ _close, _kill, _getpid = os.close, os.kill, os.getpid
 _poll: Any = getattr(select, "poll", None)
 
 
-class Interrupts:
+class Interrupts(Instrument):
     """A context manager that ends a simulation at SIGINT, SIGTERM and SIGHUP.
 
-    `simulation` is set when it exists. After a signal, `report` says how the run ended and shows
-    the positions of its ranks, and `status` is the exit status. After `seconds` of wall time the
-    run ends in the same way, with the status 124.
+    `command` is the command of the run, for reports. After a signal, `report` says how the run
+    ended and shows the positions of its ranks, and `status` is the exit status. After `seconds` of
+    wall time the run ends in the same way, with the status 124.
     """
 
     def __init__(self, seconds: float | None = None) -> None:
@@ -35,6 +33,7 @@ class Interrupts:
         self._late = False
         self._alarm = (-1, -1)
         self.simulation: Simulation | None = None
+        self.command = ""
         self.report = "interrupted"
         self.status = interruption.status_of(signal.SIGINT)
         self._context = contextlib.ExitStack()
@@ -45,6 +44,12 @@ class Interrupts:
             _thread.start_new_thread(self._wait, (self.seconds, self._alarm[0]))
         self._context.enter_context(interruption.ending_by(self._interrupt))
         return self
+
+    def attach(self, run: InstrumentedRun) -> None:
+        """The simulation can be ended."""
+        self.simulation = run.simulation
+        self.simulation.command = self.command
+        self.simulation.interrupted = False
 
     def _wait(self, seconds: float, end: int) -> None:
         """End the run after some seconds, unless the other end of a pipe is closed before."""

@@ -10,9 +10,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from pysmpi import text
+from pysmpi.kernel.engine import Engine
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
+from pysmpi.ranks.simulation import Simulation
 
 if TYPE_CHECKING:
-    from pysmpi.ranks.simulation import Simulation
+    from pysmpi.isolation.kinds.rank_output import RankOutput
 
 FIRST = 1.0  # seconds of silence before the first line
 AGAIN = 0.25  # seconds between lines
@@ -40,16 +43,37 @@ class Screen(io.TextIOWrapper):
                 drawing.release()
 
 
-class Progress:
+class OutputOfRanks(Instrument):
+    """Lets the output of ranks follow their switches; there is no line then."""
+
+    def __init__(self, output: RankOutput) -> None:
+        self.output = output
+
+    def ranks_ready(self, simulation: Simulation) -> None:
+        """Follow the switches."""
+        exchange = simulation.door.exchange
+        assert exchange is not None
+        self.output.attach(exchange)
+
+
+class Progress(Instrument):
     """Shows the clock of a simulation, from the engine's `tick` and from a thread of its own.
 
     The engine calls `tick` between events only, and a program may compute for long; the thread does
     not run while compiled code computes. `close` takes the line away for good.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.engine = simulation.engine
-        self.simulation = simulation
+    simulation: Simulation
+    engine: Engine
+
+    def __init__(self) -> None:
+        self._attached = False
+
+    def attach(self, run: InstrumentedRun) -> None:
+        """Begin to show the clock."""
+        self._attached = True
+        self.simulation = run.simulation
+        self.engine = run.simulation.engine
         self.begun = perf_counter()
         self.due = self.begun + FIRST
         self.shown = False
@@ -123,8 +147,11 @@ class Progress:
             sys.__stderr__.flush()
         self.shown = False
 
-    def close(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Clear the line and restore standard output."""
+        if not self._attached:
+            return
+        self._attached = False
         self._end_watch()
         self.clear()
         self.engine.tick = self._before

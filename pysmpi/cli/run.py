@@ -176,19 +176,21 @@ def command(
         from pysmpi.debugging.session import DebugSession
 
         session = DebugSession([parse_breakpoint(one) for one in breaks], debug)
-    job = Job(program, options, programs)
-    outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
-    words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet", "--explain-speed"])
-    job.command = shlex.join(["pysmpi", "run", *words])
-    again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
     meter = None
     if explain_speed:
         from pysmpi.reports.explain_speed import WallMeter
 
-        meter = job.meter = WallMeter()
+        meter = WallMeter()
+    # The meter is the first one, so that it sees all others.
+    instruments = [one for one in (meter, session) if one is not None]
+    job = Job(program, options, programs, instruments)
+    outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
+    words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet", "--explain-speed"])
+    job.command = shlex.join(["pysmpi", "run", *words])
+    again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])
     status = _simulate(job, again, quiet, session, line.launcher)
     while session is not None and session.again:
-        job = Job(find(), options, programs)
+        job = Job(find(), options, programs, [session])
         status = _simulate(job, again, quiet, session, line.launcher)
     for said in meter.lines() if meter is not None else ():
         _note(said)
@@ -255,40 +257,29 @@ def _simulate(
     """Run a job and write the requested files; return its exit status."""
     from pysmpi.api import run_job
     from pysmpi.cli.interrupts import Interrupts
-    from pysmpi.cli.progress import Progress
+    from pysmpi.cli.progress import OutputOfRanks, Progress
     from pysmpi.isolation.kinds import system
     from pysmpi.isolation.kinds.tools import report_crashes
 
     system.launched_from = _launched_from()
-    progress: Progress | None = None
     interrupts = Interrupts(launcher.seconds)
+    interrupts.command = again
     report_crashes()
     if launcher.show_map:
         _show_map(job)
     output = _output(job, launcher)
+    job.instruments.append(interrupts)
+    if output is not None:
+        job.instruments.append(OutputOfRanks(output))
+    elif not quiet and sys.stderr.isatty():
+        job.instruments.append(Progress())
     # Modules imported by now stay: the search for cycles need not look at it, nor Python's exit.
     gc.freeze()
-
-    def start(simulation: Any) -> None:
-        nonlocal progress
-        simulation.command = again
-        interrupts.simulation = simulation
-        simulation.interrupted = False
-        if not quiet and output is None and sys.stderr.isatty():
-            progress = Progress(simulation)
-
-    job.on_start = start
     job.last = session is None
     job.signalled = interrupts.how
-    if session is not None:
-        session.attach(job)
     try:
-        try:
-            with interrupts, output or contextlib.nullcontext():
-                result = run_job(job)
-        finally:
-            if progress is not None:
-                progress.close()
+        with interrupts, output or contextlib.nullcontext():
+            result = run_job(job)
     except KeyboardInterrupt:
         _note(interrupts.report)
         return interrupts.status
@@ -333,14 +324,6 @@ def _output(job: Job, launcher: LauncherOptions) -> RankOutput | None:
         {fd: file(pattern) for fd, pattern in launcher.files.items()},
     )
     output.make_files(len(names))
-    ready = job.on_ready
-
-    def attach(simulation: Any) -> None:
-        if ready is not None:
-            ready(simulation)
-        output.attach(simulation.door.exchange)
-
-    job.on_ready = attach
     return output
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from pysmpi.debugging.breakpoints import Breakpoint
 from pysmpi.debugging.prompt import Prompt
 from pysmpi.isolation.program_errors import format_error, strip
-from pysmpi.job.job import Job
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.python.frames import program_frame, suspended_frame
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import find_deadlock
 
 
-class DebugSession:
+class DebugSession(Instrument):
     """Stops a job at breakpoints and, with `failures`, where a rank fails or a deadlock is found.
 
     MPI calls are numbered over all ranks, in the order in which they begin. `target` is the number
@@ -38,34 +38,14 @@ class DebugSession:
         self._any = False
         self.ended = False
 
-    def attach(self, job: Job) -> None:
-        """Debug a job that has not begun."""
-        before: Callable[[Simulation], object] | None = job.on_start
-
-        def start(simulation: Simulation) -> None:
-            if before is not None:
-                before(simulation)
-            self._begin(simulation)
-
-        job.on_start = start
-
-    def _begin(self, simulation: Simulation) -> None:
-        self.simulation = simulation
+    def attach(self, run: InstrumentedRun) -> None:
+        """Begin to debug a run."""
+        self.simulation = run.simulation
         self.number = 0
         self.again = self._any = self.ended = False
         self._next = None
         for breakpoint_ in self.breakpoints:
             breakpoint_.seen = 0
-        simulation.universe.listen(self)
-        if self.failures:
-            simulation.on_failure = self.failed
-            report = simulation.on_deadlock
-
-            def deadlock(simulation: Simulation) -> bool:
-                self.deadlocked(simulation)
-                return report(simulation) if report is not None and not self.ended else False
-
-            simulation.on_deadlock = deadlock
 
     # Places to stop
 
@@ -86,16 +66,21 @@ class DebugSession:
         self._say(f"call {self.number}: rank {rank.pid} calls {call.name}")
         Prompt(self.simulation, rank, self._go_on).ask(frame, None)
 
-    def failed(self, rank: Rank, error: BaseException) -> None:
+    def rank_failed(self, rank: Rank, error: BaseException) -> None:
         """A rank ends with an exception."""
-        if self.ended or self.target is not None:
+        if not self.failures or self.ended or self.target is not None:
             return
         self._say(f"{format_error(error)}rank {rank.pid} has failed".rstrip())
         self.number += 1  # the failure is after the last call
         Prompt(self.simulation, rank, self._go_on).ask(None, strip(error.__traceback__))
 
-    def deadlocked(self, simulation: Simulation) -> None:
+    def deadlocked(self, simulation: Simulation) -> bool | None:
         """No rank can go on."""
+        if self.failures:
+            self._show_deadlock(simulation)
+        return False if self.ended else None
+
+    def _show_deadlock(self, simulation: Simulation) -> None:
         report = find_deadlock(simulation)
         self._say(str(report))
         waiting = [rank for rank in simulation.waiting() if rank.fiber is not None]

@@ -17,21 +17,21 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any
 
+from pysmpi.checkers import CheckSession, listeners
 from pysmpi.explore.executor import OUTPUT, Trial, redirect
 from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.explore.strategy import TIME
 from pysmpi.isolation import simulator
 from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
 from pysmpi.mpi import calls
-from pysmpi.mpi.base.ranks import Universe
 from pysmpi.own_process import interruption
 from pysmpi.own_process.descendants import end_with_parent
-from pysmpi.ranks.simulation import Simulation
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.reports.findings import Finding, OtherMatch
 from pysmpi.reports.result import Result
 
@@ -42,11 +42,10 @@ MOST = 4  # races that are tried
 LONGEST = 20.0  # seconds of wall time that a run may have taken to be repeated
 
 
-class ForcedMatch:
+class ForcedMatch(Instrument):
     """Lets one receive from any source take the message of a certain source."""
 
-    def __init__(self, universe: Universe, match: OtherMatch, source: int) -> None:
-        self.universe = universe
+    def __init__(self, match: OtherMatch, source: int) -> None:
         self.match = match
         self.source = source
         self.count = 0
@@ -60,6 +59,12 @@ class ForcedMatch:
             if self.count == match.index:
                 request.source = self.source
             self.count += 1
+
+
+def checks_of(options: Options) -> CheckSession | None:
+    """The checkers that the options of a run ask for."""
+    checkers = listeners(options.check)
+    return CheckSession(checkers, judged) if checkers else None
 
 
 def judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Finding]:
@@ -154,14 +159,7 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
 
 
 def _run(job: Job, match: OtherMatch, source: int) -> Trial:
-    again = Job(job.program, job.options, job.segments)
-    StrategyGuide(Replayed(Decisions())).attach(again)
-
-    def start(simulation: Simulation) -> Any:
-        universe = simulation.universe
-        universe.listen(ForcedMatch(universe, match, source))
-
-    again.on_start = start
-    result = again.run()
+    instruments = [StrategyGuide(Replayed(Decisions())), ForcedMatch(match, source)]
+    result = Job(job.program, job.options, job.segments, instruments).run()
     sys.stdout.flush()
     return Trial(result.exit_status, result.error, returns=repr(result.returns))

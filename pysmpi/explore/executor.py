@@ -18,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence, Sized
-from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import IO, Any, Protocol, TypeVar
 
-from pysmpi.checkers.session import CheckSession, add_findings, checking
+from pysmpi.checkers import CheckSession, listeners
 from pysmpi.explore.files import FileWatch
+from pysmpi.explore.untimed import Untimed
 from pysmpi.isolation import simulator
 from pysmpi.job.job import Job
 from pysmpi.kernel.choices import Alternative, Control
@@ -38,7 +39,6 @@ from pysmpi.reports.result import Result
 _fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid
 _pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
 
-MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 _SLICE = 0.1  # (s) of a wait, after which it is checked whether a signal has arrived
 OUTPUT = 1 << 20  # bytes of output that are kept
 _LOADED = {"pysmpi", "numpy", "scipy", *sys.stdlib_module_names}
@@ -189,7 +189,7 @@ class _Child:
         self.killed = False
 
 
-class Executor(LimitedExecutions):
+class Executor(Untimed, LimitedExecutions):
     """Executes a job under many deciders, `jobs` at a time.
 
     An execution that takes longer than `timeout` seconds is killed.
@@ -205,6 +205,8 @@ class Executor(LimitedExecutions):
         self._answer: IO[bytes] | None = None
         self._control: Control | None = None
         self._simulation: Simulation | None = None
+        self._session: CheckSession | None = None
+        self._work: Callable[[], object] = lambda: None
         self._begun = 0.0
         self._modules: frozenset[str] = frozenset()
         self._files = FileWatch()
@@ -214,34 +216,14 @@ class Executor(LimitedExecutions):
         job = self.make()
         found: list[T] = []
 
-        def ready(simulation: Simulation) -> None:
-            self._simulation = simulation
-            self._modules = frozenset(sys.modules)
-            gc.freeze()
-            try:
-                found.append(work(self))
-            except _InChild:
-                return  # older objects stay frozen: a search among them would copy them
-            except BaseException:
-                gc.unfreeze()
-                self.stop()
-                raise
-            gc.unfreeze()
-            raise _Served
-
-        def done(result: Result) -> None:
-            # The process is not restored: that would copy most of its memory.
-            assert session is not None
-            add_findings(session, result)
-            self._report(result)
-
-        job.untimed(self._make_control, MOST_POLLS)
-        job.on_ready, job.on_result = ready, done
-        session: CheckSession | None = None
+        self._work = lambda: found.append(work(self))
+        checkers = listeners(job.options.check)
+        if checkers:
+            self._session = CheckSession(checkers)
+            job.instruments.append(self._session)
+        job.instruments.append(self)
         try:
-            with ExitStack() as stack:
-                session = stack.enter_context(checking(job))
-                job.run()
+            job.run()
         except _Served:
             return found[0]
         except BaseException as error:
@@ -250,9 +232,37 @@ class Executor(LimitedExecutions):
             raise
         raise AssertionError("a child has ended")
 
-    def _make_control(self, engine: Engine) -> Control:
+    # Events of the job.
+
+    def control(self, engine: Engine) -> Control:
+        """A control that asks the decider of each execution."""
         self._control = Control(engine, self._pick)
         return self._control
+
+    def ranks_ready(self, simulation: Simulation) -> None:
+        """Do the work; in a child, the job goes on."""
+        self._simulation = simulation
+        self._modules = frozenset(sys.modules)
+        gc.freeze()
+        try:
+            self._work()
+        except _InChild:
+            return  # older objects stay frozen: a search among them would copy them
+        except BaseException:
+            gc.unfreeze()
+            self.stop()
+            raise
+        gc.unfreeze()
+        raise _Served
+
+    def run_ended(self, result: Result) -> None:
+        """Report the outcome to the parent, and end.
+
+        The process is not restored: that would copy most of its memory.
+        """
+        if self._session is not None:
+            self._session.finish(result)
+        self._report(result)
 
     def _pick(self, kind: str, options: Sequence[Alternative]) -> int:
         assert self._decider is not None

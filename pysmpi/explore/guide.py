@@ -5,68 +5,58 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from typing import Protocol
 
 from pysmpi.errors import UsageError
 from pysmpi.explore.database import Database
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.strategies.noise import Noise
 from pysmpi.explore.strategy import TIME, Strategy, make_strategy
-from pysmpi.job.job import Job
+from pysmpi.explore.untimed import Untimed
 from pysmpi.job.options import Options
 from pysmpi.kernel.choices import Alternative, Control
 from pysmpi.kernel.engine import Engine
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result
 
-MOST_POLLS = 20_000  # failed tests in a row, of all ranks, that are a livelock without a clock
 
-
-class Guide(Protocol):
-    """Decides the choices of jobs, one after the other."""
-
-    def attach(self, job: Job) -> None:
-        """Decide the choices of a job that has not begun."""
-
-    def conclude(self, result: Result) -> None:
-        """The job is over: complete its result."""
-
-
-class StrategyGuide:
+class StrategyGuide(Untimed):
     """Lets a strategy decide; `record` holds its decisions in the last run."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.strategy = strategy
         self.record = ChoiceRecord(strategy)
-        self.run = 0
-        self.prepare: Callable[[Control], object] | None = None
+        self.number = 0  # of the next run
         self.difference: str | None = None
-        self._job: Job | None = None
+        self._simulation: Simulation | None = None
 
-    def attach(self, job: Job) -> None:
-        """Turn the clock off."""
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Turn the clock off, and begin to record."""
         self.record = ChoiceRecord(self.strategy)
         self.difference = None
-        self._job = job
         if isinstance(self.strategy, Replayed):
             text = str(self.strategy.schedule)
             self.record.expected = Database().names(text) or ()
             self.record.differs = self._differs
-        self.strategy.begin(self.run, job.options.nprocs)
-        self.run += 1
-        job.untimed(self._control, MOST_POLLS)
+        self.strategy.begin(self.number, run.options.nprocs)
+        self.number += 1
+        super().prepare(run)
 
-    def _control(self, engine: Engine) -> Control:
+    def attach(self, run: InstrumentedRun) -> None:
+        """Let the strategy decide."""
+        self._simulation = run.simulation
+        super().attach(run)
+
+    def control(self, engine: Engine) -> Control:
+        """A control that asks the strategy."""
         control = Control(engine, self.record.pick)
         control.begin()
-        if self.prepare is not None:
-            self.prepare(control)
         return control
 
     def _differs(self, number: int, wanted: str, found: Alternative) -> None:
         """The first decision that is not that of the recorded run."""
-        assert self._job is not None
-        rank = self._job.simulation.universe.ranks[found.pid]
+        assert self._simulation is not None
+        rank = self._simulation.universe.ranks[found.pid]
         call = rank.call
         site = None if call is None else call.site
         where = "" if site is None else f" at {site}"
@@ -95,7 +85,7 @@ class StrategyGuide:
             f"or the program depends on {order}wall time, files, or threads outside of pysmpi"
         )
 
-    def conclude(self, result: Result) -> None:
+    def finish(self, result: Result) -> None:
         """Note the schedule; if the run failed, also how to repeat it."""
         result.schedule = str(self.record.schedule())
         result.schedule_note = self.strategy.end(self.record.pids) or None
@@ -105,28 +95,31 @@ class StrategyGuide:
             result.repeat = repeat(result, ["--replay-schedule", result.schedule])
 
 
-class NoiseGuide:
+class NoiseGuide(Instrument):
     """Perturbs latencies and compute."""
 
     def __init__(self, noise: Noise, text: str) -> None:
         self.noise = noise
         self.text = text
-        self.run = 0
 
-    def attach(self, job: Job) -> None:
-        """Perturb the machine of a job."""
-        self.noise.begin(self.run, job.options.nprocs)
-        self.run += 1
-        job.perturbed(self.noise.transport, self.noise.timing())
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Perturb the machine of a run."""
+        self.noise.begin(0, run.options.nprocs)
+        run.time_with(self.noise.timing())
+        run.transport = self.noise.transport(run.machine_transport())
 
-    def conclude(self, result: Result) -> None:
+    def deadlocked(self, simulation: Simulation) -> None:
+        """No rank can go on: the report has no command, since the noise is part of it."""
+        simulation.command = ""
+
+    def finish(self, result: Result) -> None:
         """If the run failed, say how to repeat it."""
         result.schedule = f"{self.text}, seed {result.seed}"
         if result.exit_status:
             result.repeat = repeat(result, ["--schedule", self.text])
 
 
-def guide_of(options: Options) -> Guide | None:
+def guide_of(options: Options) -> Instrument | None:
     """The guide that the options of a run ask for; None if the clock decides."""
     if options.replay_schedule is not None:
         if options.schedule != TIME:

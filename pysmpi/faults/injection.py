@@ -15,20 +15,23 @@ from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.changes import MachineChanges, parts_of
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
-from pysmpi.job.job import Job
+from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.platform.profiles import LINK_STATE, OF_HOSTS, ProfileDef
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.deadlock import group_waits, table
+from pysmpi.reports.exit_status import MPI_ERROR
+from pysmpi.reports.result import Result
 from pysmpi.reports.waiting import WaitFinder
 
 # Models in which a message is a flow through the links of its route.
 FLOWS = ("hybrid", "fluid", "cm02", "lv08", "ib")
 
 
-class Injection:
+class Injection(Instrument):
     """The faults of one job, and the changes that the profiles of its platform say."""
 
     def __init__(
@@ -39,57 +42,48 @@ class Injection:
         self.seed = seed
         self.report: str | None = None
         self.simulation: Any = None
-        self.job: Any = None
+        self.run: Any = None
         self.changes: Any = None
 
-    def attach(self, job: Job) -> None:
-        """Let the faults happen in a job that has not begun."""
-        self.job = job
-        hosts = {host.name for host in job.platform.hosts}
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Check that the machine has the parts that fail."""
+        self.run = run
+        hosts = {host.name for host in run.platform.hosts}
         for fault in self.faults:
             if isinstance(fault, RandomFaults):
                 continue
-            if fault.kind == "rank" and int(fault.name) >= job.options.nprocs:
-                raise UsageError(f"{fault.where}: expected a rank below {job.options.nprocs}")
+            if fault.kind == "rank" and int(fault.name) >= run.options.nprocs:
+                raise UsageError(f"{fault.where}: expected a rank below {run.options.nprocs}")
             if (fault.kind == "host" and fault.name not in hosts) or (
-                fault.kind == "link" and not job.platform.links_of(fault.name)
+                fault.kind == "link" and not run.platform.links_of(fault.name)
             ):
                 raise UsageError(
                     f"{fault.where}: no {fault.kind} {fault.name!r} in the platform "
-                    f"{job.platform.name}"
+                    f"{run.platform.name}"
                 )
         if any(one.kind not in OF_HOSTS for one in self.profiles):
-            self._check_model(f"{job.platform.source}: profiles of links")
+            self._check_model(f"{run.platform.source}: profiles of links")
         for fault in self.faults:
             if isinstance(fault, Fault) and fault.kind == "link":
                 self._check_model(fault.where)
-        before: Callable[[Simulation], object] | None = job.on_ready
-
-        def ready(simulation: Simulation) -> None:
-            if before is not None:
-                before(simulation)
-            self.simulation = simulation
-            self.begin()
-
-        job.on_ready = ready
 
     def _check_model(self, where: str) -> None:
         """Links change only under models whose messages flow through them."""
-        name = self.job.machine.model.name
+        name = self.run.machine.model.name
         if name not in FLOWS:
             raise UsageError(
                 f"{where}: expected a model whose messages share links ({', '.join(FLOWS)}), got "
                 f"model {name}"
             )
 
-    def begin(self) -> None:
-        """The ranks are there: note the dates."""
-        simulation = self.simulation
+    def ranks_ready(self, simulation: Simulation) -> None:
+        """Note the dates of the faults."""
+        self.simulation = simulation
         of_parts = [one for one in self.faults if isinstance(one, Fault) and one.kind != "rank"]
-        parts = parts_of(self.job.platform, self.profiles, of_parts)
+        parts = parts_of(self.run.platform, self.profiles, of_parts)
         self.changes = MachineChanges(simulation, parts, self._off)
         if any(part.kind == LINK_STATE for part in parts):
-            simulation.universe.listen(self)
+            simulation.universe.listen(Flows(self.message_begins))
         self.changes.begin()
         for fault in self.faults:
             for one in self._drawn(fault) if isinstance(fault, RandomFaults) else [fault]:
@@ -138,7 +132,7 @@ class Injection:
         if alive:
             self._end(fault, alive)
 
-    def flow_started(self, send: Send, now: float) -> None:
+    def message_begins(self, send: Send, now: float) -> None:
         """A message is on its way: not over a dead link."""
         off = self.changes.off
         if not off or self.report is not None:
@@ -149,6 +143,12 @@ class Injection:
             more = f"; a message from rank {source} to rank {target} needs it"
             self._end(off[name], [], more)
             return
+
+    def finish(self, result: Result) -> None:
+        """Report the failure that has ended the run."""
+        if self.report is not None:
+            result.error = self.report
+            result.exit_status = MPI_ERROR
 
     def _end(self, fault: Fault, ranks: list[Rank], more: str = "") -> None:
         """A failure ends the job."""
@@ -187,13 +187,14 @@ class Injection:
             simulation.kill(rank)
 
 
-def injection_of(job: Job) -> Injection | None:
-    """The faults that the options of a job ask for and its platform's profiles, attached to it."""
-    texts = job.options.fault
-    profiles = job.platform.profiles
-    if not texts and not profiles:
-        return None
-    found = [parse_fault(one) for one in ([texts] if isinstance(texts, str) else texts)]
-    injection = Injection(found, job.options.seed, profiles)
-    injection.attach(job)
-    return injection
+class Flows:
+    """Notifies a function of the messages that begin to flow, if links can go off."""
+
+    def __init__(self, flow_started: Callable[[Send, float], object]) -> None:
+        self.flow_started = flow_started
+
+
+def injection_of(options: Options, profiles: Sequence[ProfileDef]) -> Injection:
+    """The faults that the options of a run ask for, and the profiles of its platform."""
+    texts = [options.fault] if isinstance(options.fault, str) else options.fault
+    return Injection([parse_fault(one) for one in texts], options.seed, profiles)

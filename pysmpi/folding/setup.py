@@ -23,6 +23,7 @@ from pysmpi.mpi.base.ranks import Rank, current, outside
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.platform.units import parse_size
 from pysmpi.python.frames import stack
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.time.figures import FoldedLineFigures, FoldingFigures
 from pysmpi.time.stopwatch import Stopwatch
 
@@ -81,7 +82,7 @@ class FoldRules:
         return min(sizes + [LEAST] if self.functions else sizes, default=_NEVER)
 
 
-class Folding:
+class Folding(Instrument):
     """The folded memory of one run; a context manager."""
 
     def __init__(self, words: Iterable[str] | str, stopwatch: Stopwatch) -> None:
@@ -92,6 +93,10 @@ class Folding:
         self._owners: dict[int, RankMemory] = {}  # by pid
         self._matches: dict[CodeType, bool] = {}
         self._ours: dict[str, int] = {}
+        self.thread_begun = self.enter if self.rules else None
+
+    def finish(self, result: Any) -> None:
+        result.folding = self.report()
 
     def __enter__(self) -> Folding:
         if self.rules:
@@ -134,8 +139,7 @@ class Folding:
 
     def enter(self, rank: Rank) -> None:
         """Start to fold the arrays of a rank, in the greenlet that runs."""
-        if self.rules:
-            self.handlers.install(self.memory_of(rank.pid).capsule)
+        self.handlers.install(self.memory_of(rank.pid).capsule)
 
     def memory_of(self, pid: int) -> RankMemory:
         """The folded arrays of a rank."""

@@ -319,10 +319,11 @@ class Interpreter:
                 search=(code is not None and finalizers.defines_finalizer(code)),
             )
 
-    def forget(self, rank: Rank) -> None:
-        """Let go of the modules of a rank that has ended."""
+    def rank_ended(self, rank: Rank) -> None:
+        """Let go of the modules of a rank."""
         assert self.exchange is not None
-        self.exchange.forget(rank.program.state)
+        if rank.program is not None:
+            self.exchange.forget(rank.program.state)
 
 
 def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:

@@ -38,6 +38,7 @@ from pysmpi.pytest_plugin.examples import Example, Pause
 from pysmpi.pytest_plugin.leftovers import leftovers
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.plans import OWN
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.reports.result import Result
@@ -98,12 +99,13 @@ class _Program(RankProgram):
         return partial(worker.live, self.world, ranks.current().index)
 
 
-class _Job(Job):
-    """A job in which ranks wait for tests."""
+class _Waiting(Instrument):
+    """Lets ranks that wait for tests go on."""
 
-    world: LivingWorld
+    def __init__(self, world: LivingWorld) -> None:
+        self.world = world
 
-    def _deadlock(self, simulation: Simulation) -> bool:
+    def deadlocked(self, simulation: Simulation) -> bool:
         return self.world.at_rest(simulation)
 
 
@@ -123,8 +125,7 @@ class LivingWorld:
         options = check(
             Options(nprocs=key.size, shared=shared, **{"compute": "none", **given}),
         )
-        self.job = _Job(_Program(self), options)
-        self.job.world = self
+        self.job = Job(_Program(self), options, instruments=[_Waiting(self)])
         self.directory = str(config.invocation_params.dir)
         self.main = dict(vars(sys.modules["__main__"]))
         self.hub = greenlet(self._live)

@@ -24,10 +24,10 @@ from pysmpi.isolation.loading.opened_mpi import END_RUN
 from pysmpi.isolation.loading.shared_state import SharedState
 from pysmpi.isolation.program_errors import error_site, internal_error
 from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.listeners import EVENTS as KERNEL_EVENTS
 from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Core, Pace, Process
-from pysmpi.kernel.requests import KernelRequest
 from pysmpi.machine import UNKNOWN_SPEED
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.base.ranks import (
@@ -41,7 +41,6 @@ from pysmpi.mpi.base.ranks import (
     current,
     fiber_of,
 )
-from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
@@ -98,19 +97,17 @@ _UNDER_WAY = Outcome()
 _UNDER_WAY.__class__ = _UnderWay
 
 
+# Events of ranks; `instruments.py` describes them.
+EVENTS = (
+    "ranks_ready", "timer_for", "thread_begun", "rank_failed", "rank_ended", "deadlocked",
+    "run_ended",
+)  # fmt: skip
+
+
 class Simulation:
-    """The ranks of a job, and the means to start more of them.
+    """The ranks of a job, and the means to start more of them."""
 
-    `on_deadlock(simulation)` is called when no event is left while ranks wait; the run continues if
-    it returns True.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        slots: Sequence[Slot],
-        on_deadlock: Callable[[Simulation], bool] | None = None,
-    ) -> None:
+    def __init__(self, transport: Transport, slots: Sequence[Slot]) -> None:
         self.slots = list(slots)
         self.engine = Engine(transport, len(self.slots))
         self.universe = Universe(self.engine)
@@ -126,7 +123,6 @@ class Simulation:
         self.cores: dict[Slot, Core] = {}
         self.paces: dict[str, Pace] = {}  # of hosts whose speed changes, by name
         self.threads: dict[int, list[Fiber]] = {}  # pid -> threads besides the main one
-        self.on_deadlock = on_deadlock
         self.polling: frozenset[int] = frozenset()  # ranks that only test, without success
         self.watch = Watch(hopeless=self._hopeless)
         # Looks for threads that only let time pass, if the engine was stopped for that (see
@@ -138,10 +134,7 @@ class Simulation:
         self.spinning: set[object] = set()  # fibers that wait for a change of memory they poll
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
-        # The call that started a request of the kernel, if checkers follow the run.
-        self.started_by: Callable[[KernelRequest], MpiCall | None] = lambda request: None
-        # The call that made a persistent request, by the call that started it.
-        self.prepared_by: Callable[[MpiCall, KernelRequest], MpiCall] = lambda call, request: call
+        self.methods: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
         self.door = Door(getcurrent)
@@ -153,10 +146,6 @@ class Simulation:
         self.running = 0
         self.space: address_space.AddressSpace | None = None  # if it is limited
         self._begun = 0  # ranks, then
-        # Called with each rank after the end of all its fibers.
-        self.on_end: Callable[[Rank], object] | None = None
-        # Called with a rank and the exception that ends it, in the rank.
-        self.on_failure: Callable[[Rank, BaseException], Any] | None = None
         self.failed = False
         # Whether the user has interrupted the run; None if this is unknown.
         self.interrupted: bool | None = None
@@ -168,6 +157,18 @@ class Simulation:
         # ends the job.
         self.refused: UsageError | None = None  # ends the run
         self.hard_exit: tuple[Rank, int, CallSite | None, str] | None = None
+
+    def listen(self, listener: object) -> None:
+        """Notify a listener of the events for which it has methods, after the earlier listeners.
+
+        An event of ranks whose method is None is as one without a method.
+        """
+        for event, methods in self.methods.items():
+            method = getattr(listener, event, None)
+            if method is not None:
+                methods.append(method)
+        if any(hasattr(listener, event) for event in KERNEL_EVENTS):
+            self.universe.listen(listener)
 
     def limit_memory(self, space: address_space.AddressSpace | None) -> None:
         """Look at the memory that is left from time to time, and end the run before it ends."""
@@ -305,8 +306,8 @@ class Simulation:
             outcome.state = RankState.STOPPED
             raise error
         else:
-            if self.on_failure is not None:
-                self.on_failure(rank, error)
+            for method in self.methods["rank_failed"]:
+                method(rank, error)
             outcome.state = RankState.FAILED
             outcome.error = error
             outcome.status = 1
@@ -335,8 +336,8 @@ class Simulation:
         rank.fiber = None
         process.resume = _nothing
         process.suspend = _refuse_ended
-        if self.on_end is not None and rank.program is not None:
-            self.on_end(rank)
+        for method in self.methods["rank_ended"]:
+            method(rank)
         rank.forget()
 
     def _aborted(self, rank: Rank) -> None:
@@ -597,7 +598,7 @@ class Simulation:
                         continue
                     if (self.polling or self.beating) and self.running and not self.failed:
                         engine.stopped = False
-                        if self.on_deadlock is not None and self.on_deadlock(self):
+                        if self._goes_on():
                             self.polling = frozenset()
                             self.beating = frozenset()
                             continue
@@ -605,10 +606,18 @@ class Simulation:
                     if engine.stopped or self.running == 0 or self.failed:
                         break
                     self.door.leave()
-                    if self.on_deadlock is None or not self.on_deadlock(self):
+                    if not self._goes_on():
                         break
         finally:
             self.close()
+
+    def _goes_on(self) -> bool:
+        """No rank can go on: whether a listener changes that."""
+        for method in self.methods["deadlocked"]:
+            answer: bool | None = method(self)
+            if answer is not None:
+                return answer
+        return False
 
     def let_go(self) -> None:
         """Clear the frames in which the program failed; their lines are lost, too."""

@@ -19,6 +19,7 @@ from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.python.frames import CallSite, shorten
 from pysmpi.python.records import record
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.reports.causes import Causes
 from pysmpi.reports.unstarted import partitions
 from pysmpi.reports.waiting import Piece, Wait, WaitFinder
@@ -216,6 +217,25 @@ def find_deadlock(simulation: Simulation) -> DeadlockReport:
         simulation.command,
         _exits(simulation, finished),
     )
+
+
+class Deadlocks(Instrument):
+    """Reports the deadlock of a run, or raises it in the ranks (`--on-deadlock`)."""
+
+    def __init__(self, on_deadlock: str) -> None:
+        self.on_deadlock = on_deadlock
+        self.report: DeadlockReport | None = None
+
+    def deadlocked(self, simulation: Simulation) -> bool:
+        """No rank can go on."""
+        report = find_deadlock(simulation)
+        if self.on_deadlock == "raise":
+            return simulation.break_deadlock(report)
+        self.report = report
+        return False
+
+    def finish(self, result: Any) -> None:
+        result.deadlock = self.report
 
 
 def _size(group: WaitingGroup) -> int:

@@ -24,7 +24,8 @@ from pysmpi.kernel.meter import (
     SWITCHES,
     Meter,
 )
-from pysmpi.ranks.simulation import Simulation
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 
 LARGE = 0.25  # share of the wall time from which on a part has an advice
 
@@ -45,7 +46,7 @@ ADVICE = {
 }
 
 
-class WallMeter(Meter):
+class WallMeter(Meter, Instrument):
     """Adds up the wall time of each part (s)."""
 
     def __init__(self) -> None:
@@ -98,10 +99,11 @@ class WallMeter(Meter):
             lines.append("the kernel is not compiled: install pysmpi where there is a C compiler")
         return lines
 
-    def attach(self, simulation: Simulation) -> None:
-        """Meter a simulation that has not begun."""
-        simulation.engine.meter = self
-        simulation.engine.listeners.wrap = self._metered
+    def attach(self, run: InstrumentedRun) -> None:
+        """Meter a run. The listeners that are metered are those of later instruments."""
+        engine = run.simulation.engine
+        engine.meter = self
+        engine.listeners.wrap = self._metered
 
     def _metered(self, method: Callable[..., Any]) -> Callable[..., object]:
         @wraps(method)
@@ -114,7 +116,7 @@ class WallMeter(Meter):
 
         return metered
 
-    def timer(self, timer: Any) -> MeteredTimer:
+    def timer_for(self, rank: Rank, timer: Any) -> MeteredTimer:
         """The timer of a rank, which also reports the work of its program."""
         return MeteredTimer(self, timer)
 

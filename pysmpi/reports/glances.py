@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.requests import Envelope, Receive, Send
 from pysmpi.mpi.calls import call_of
 from pysmpi.python.frames import shorten
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.time.figures import RankFigures
 
 if TYPE_CHECKING:
@@ -31,12 +33,13 @@ LEAST: Final = 40  # fewest looks at ranks for a statement
 FLIGHT: Final = -1  # a message that is on its way
 
 
-class Glances:
+class Glances(Instrument):
     """The glances at one simulation: weights of waiting by place, and by place and cause."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self.simulation = simulation
-        self.engine = simulation.engine
+    simulation: Simulation
+    engine: Engine
+
+    def __init__(self) -> None:
         self.period = PERIOD
         self.count = 0
         self.looks = 0
@@ -44,11 +47,18 @@ class Glances:
         self.causes: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         self._next = 0
 
-    def begin(self) -> None:
+    def attach(self, run: InstrumentedRun) -> None:
         """Begin to look."""
+        self.simulation = run.simulation
+        self.engine = run.simulation.engine
         self.engine.glance = self._look
         self.engine.glance_date = self.period
         self.engine.glance_at = EVENTS
+
+    def finish(self, result: Any) -> None:
+        """Name the limit of a run that ended well."""
+        if result.exit_status == 0:
+            result.limit = limit(result.ranks, self)
 
     def _look(self, date: float) -> None:
         engine = self.engine

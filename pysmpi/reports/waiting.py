@@ -17,7 +17,8 @@ from pysmpi.kernel.matching import ANY, mailbox_at, mailboxes_of
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
-from pysmpi.mpi.base.ranks import Fiber, Rank
+from pysmpi.mpi.base.ranks import Fiber, Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import MpiCall, Role, call_of
 from pysmpi.mpi.communicators.comm import LOCALS, Comm, local
 from pysmpi.mpi.groups import agreement
@@ -102,13 +103,29 @@ class Wait:
         return self.rank.pid
 
 
+class RequestOrigins:
+    """Says which calls have started requests of the kernel; this one knows none of them."""
+
+    def started_by(self, request: KernelRequest) -> MpiCall | None:
+        """The call that started a request; None if this is not known."""
+        return None
+
+    def prepared_by(self, call: MpiCall, request: KernelRequest | None) -> MpiCall:
+        """The call that made a persistent request which `call` starts; for others `call` itself."""
+        return call
+
+
+# Checkers that follow a run put theirs here.
+ORIGINS: StateSlot[Universe, RequestOrigins] = StateSlot(Universe)
+
+
 class WaitFinder:
     """The communicators of a simulation, and the waits of its suspended threads."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.universe = simulation.universe
-        self.started_by = simulation.started_by
-        self.prepared_by = simulation.prepared_by
+        origins = ORIGINS.peek(self.universe) or RequestOrigins()
+        self.started_by, self.prepared_by = origins.started_by, origins.prepared_by
         self._threads = simulation.threads
         self._beating = simulation.beating
         self._spinning = simulation.spinning

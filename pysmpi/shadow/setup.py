@@ -12,6 +12,7 @@ from pysmpi.isolation.loading import set_order
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.patching.patches import Patches
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.shadow import source as sources
 from pysmpi.shadow.annotations import Annotations
 from pysmpi.shadow.automatic import LIBRARIES, Automatic
@@ -27,11 +28,10 @@ from pysmpi.time.timing import ComputeTiming, NativeTiming
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
 
 
-class Shadowing:
+class Shadowing(Instrument):
     """The targets of `--sample` and `--once`, in one run.
 
-    `sample` holds targets, `auto` or `none`; `once` targets or `files`. With `orders`, sets have an
-    order of each rank. Raises `UsageError`.
+    `sample` holds targets, `auto` or `none`; `once` targets or `files`. Raises `UsageError`.
     """
 
     def __init__(
@@ -41,7 +41,6 @@ class Shadowing:
         timing: ComputeTiming,
         ranks: int,
         seed: int = 0,
-        orders: bool = False,
     ) -> None:
         sample = [sample] if isinstance(sample, str) else sample
         once = [once] if isinstance(once, str) else once
@@ -75,10 +74,16 @@ class Shadowing:
                     if f"{module}:{name}" not in known:
                         replacements.append(self._watched(f"{module}:{name}", optional=True))
         self.installer = Installer(replacements)
-        self.orders = orders and not set_order.is_fixed()
-        if self.automatic is not None or self.orders:
+        self.orders = False  # whether sets have an order of each rank
+        if self.automatic is not None:
             self.installer.visit = self._visit
         self.annotations = Annotations(self.shadow, self._check)
+
+    def order_sets(self) -> None:
+        """Give sets an order of each rank, unless the order of all sets is fixed."""
+        if not set_order.is_fixed():
+            self.orders = True
+            self.installer.visit = self._visit
 
     def run_dry(self) -> None:
         """Run everything, and only count passes that may communicate."""
@@ -196,6 +201,14 @@ class Shadowing:
     def failure(self) -> UsageError | None:
         """An error that a program may have caught."""
         return self.shadow.failure
+
+    def finish(self, result: Any) -> None:
+        """Add the figures of the run, and the error that the program may have caught."""
+        result.shadow = self.report()
+        failure = self.failure
+        if failure is not None:
+            result.exit_status, result.error = failure.exit_status, f"pysmpi: error: {failure}"
+            result.unreceived = None
 
     def report(self) -> ShadowFigures | None:
         """The figures of the run; None if no function was sampled or named."""

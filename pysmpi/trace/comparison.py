@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pysmpi import text
 from pysmpi.trace.events import RankPlace, TracedCall
 from pysmpi.trace.recorder import Recorder
 
 if TYPE_CHECKING:
-    from pysmpi.job.job import Job
-    from pysmpi.ranks.simulation import Simulation
     from pysmpi.reports.result import Result
 
 # The number of polls depends on time, which may differ a little.
@@ -70,22 +67,16 @@ class Sequences:
         return (self.kinds[number] for number in self.ranks.get(rank, ()))
 
 
-@contextmanager
-def sequences(job: Job) -> Iterator[Sequences]:
-    """Keep the calls of a job that runs inside the context."""
-    kept = Sequences()
-    before = job.on_start
-    with Recorder(kept) as recorder:
+class SequenceRecorder(Recorder):
+    """Keeps the calls of a run in `sequences`."""
 
-        def start(simulation: Simulation) -> None:
-            if before is not None:
-                before(simulation)
-            recorder.start(simulation)
+    def __init__(self) -> None:
+        self.sequences = Sequences()
+        super().__init__(self.sequences)
 
-        job.on_start = start
-        job.shadowing.shadow.on_pass = kept.passing
-        yield kept
-        recorder.finish()
+    def attach(self, run: Any) -> None:
+        super().attach(run)
+        run.shadowing.shadow.on_pass = self.sequences.passing
 
 
 @dataclass

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
 
 from pysmpi.io.output import OutputFile
 from pysmpi.machine import Machine
 from pysmpi.platform.model import Platform
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.trace.call_recorder import CallRecorder
 from pysmpi.trace.event_recorder import EventRecorder
 from pysmpi.trace.events import Format
 from pysmpi.trace.formats import find_format, is_packed
 from pysmpi.trace.messages import listener_of
-from pysmpi.trace.model import MACHINE, NAME, VERSION, Recording
+from pysmpi.trace.model import MACHINE, NAME, VERSION
 from pysmpi.version import __version__
 
-if TYPE_CHECKING:
-    from pysmpi.job.job import Job
-    from pysmpi.ranks.simulation import Simulation
 
-
-class Recorder:
-    """Records one simulation in one format; a context manager.
-
-    `start` attaches it to a simulation that has not run yet, `finish` completes the file. Leaving
-    the context always detaches it. Events are recorded if the format wants them.
-    """
+class Recorder(Instrument):
+    """Records a run in one format. Events are recorded if the format wants them."""
 
     def __init__(self, format: Format) -> None:
         self.format = format
@@ -38,23 +31,12 @@ class Recorder:
         self._events: EventRecorder | None = None
         self._sink = listener_of(format)
 
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._detach()
-        if self._events is not None and error is not None:
-            self._events.flush()
-        self.format.close()
-
-    def start(self, simulation: Simulation) -> None:
+    def attach(self, run: InstrumentedRun) -> None:
         """Start to listen to a simulation."""
-        self.simulation = simulation
+        describe = getattr(self.format, "describe", None)
+        if describe is not None:
+            describe(_facts(run))
+        simulation = self.simulation = run.simulation
         choose = getattr(self.format, "choose", None)
         if choose is not None:
             choose(simulation.universe.selection)
@@ -65,14 +47,8 @@ class Recorder:
             self._events = EventRecorder(self._sink, self._calls)
             simulation.universe.listen(self._events)
 
-    def describe(self, facts: Mapping[str, object]) -> None:
-        """Pass facts of the run on, as plain data."""
-        describe = getattr(self.format, "describe", None)
-        if describe is not None:
-            describe(facts)
-
-    def finish(self) -> None:
-        """The simulation is over: complete the file."""
+    def finish(self, result: object) -> None:
+        """Complete the file."""
         self._detach()
         simulation = self.simulation
         if simulation is not None:
@@ -90,6 +66,13 @@ class Recorder:
             self.format.end([outcome.date for outcome in outcomes])
         self.format.close()
 
+    def close(self, error: BaseException | None) -> None:
+        """Close the file."""
+        self._detach()
+        if self._events is not None and error is not None:
+            self._events.flush()
+        self.format.close()
+
     def _detach(self) -> None:
         if self.simulation is not None:
             for listener in (self._calls, self._events):
@@ -101,70 +84,57 @@ def recorder_for(name: str, path: str | None = None, format: str | None = None) 
     return Recorder(find_format(name, format).open(path or name, is_packed(name)))
 
 
-@contextmanager
-def recording(
-    job: Job, name: str | os.PathLike[str], format: str | None = None
-) -> Iterator[Recorder]:
-    """Record a job that runs inside the context, in file `name`.
+class TraceFile(Instrument):
+    """Records a run in file `name`.
 
     Raises UsageError before the run if the file cannot be written. A run that ends with an
     exception, such as Ctrl-C, leaves no file, except in a format whose files can be read to any
     line: their lines are written under the final name.
     """
-    name = os.fspath(name)
-    chosen = find_format(name, format)
-    with ExitStack() as stack:
-        direct = chosen.streams or chosen.several
-        target = stack.enter_context(OutputFile("--trace", name, direct=direct))
-        stack.enter_context(target.writing())
-        recorder = recorder_for(name, target.path, format)
-        stack.enter_context(attached(recorder, job))
-        yield recorder
-        recorder.finish()
-        target.keep()
+
+    def __init__(self, name: str | os.PathLike[str], format: str | None = None) -> None:
+        self.name = os.fspath(name)
+        self.format = format
+
+    def prepare(self, run: InstrumentedRun) -> None:
+        """Open the file."""
+        kind = find_format(self.name, self.format)
+        with ExitStack() as stack:
+            direct = kind.streams or kind.several
+            self._file = stack.enter_context(OutputFile("--trace", self.name, direct=direct))
+            stack.enter_context(self._file.writing())
+            self._recorder = recorder_for(self.name, self._file.path, self.format)
+            stack.push(lambda kind, error, trace: self._recorder.close(error))
+            self._open = stack.pop_all()
+
+    def attach(self, run: InstrumentedRun) -> None:
+        """Start to record."""
+        self._recorder.attach(run)
+
+    def finish(self, result: object) -> None:
+        """Complete the file."""
+        self._recorder.finish(result)
+        self._file.keep()
+
+    def close(self, error: BaseException | None) -> None:
+        """Delete a file that is not complete."""
+        kind = None if error is None else type(error)
+        self._open.__exit__(kind, error, None if error is None else error.__traceback__)
 
 
-@contextmanager
-def in_memory(job: Job, operations: bool = True) -> Iterator[Recording]:
-    """Record a job that runs inside the context, in memory, with or without operations."""
-    kept = Recording(operations=operations)
-    with attached(Recorder(kept), job) as recorder:
-        yield kept
-        recorder.finish()
-
-
-@contextmanager
-def attached(recorder: Recorder, job: Job) -> Iterator[Recorder]:
-    """Let a recorder listen to a job that runs inside the context."""
-    before = job.on_start
-
-    def start(simulation: Simulation) -> None:
-        if before is not None:
-            before(simulation)
-        recorder.describe(_facts(job))
-        recorder.start(simulation)
-
-    job.on_start = start
-    try:
-        with recorder:
-            yield recorder
-    finally:
-        job.on_start = before
-
-
-def _facts(job: Job) -> dict[str, object]:
+def _facts(run: InstrumentedRun) -> dict[str, object]:
     """The facts of a run."""
-    options = job.options
+    options = run.options
     return {
         **facts_of(
-            job.machine,
+            run.machine,
             options.nprocs,
-            job.program.name,
+            run.program.name,
             {name: getattr(options, name) for name in MACHINE},
-        ),  # fmt: skip
-        "compute": str(job.compute),
+        ),
+        "compute": str(run.compute),
         "data": options.data,
-        "command": job.command,
+        "command": run.command,
     }
 
 

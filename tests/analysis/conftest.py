@@ -7,11 +7,23 @@ import pytest
 from pysmpi.isolation.loading.loader import FunctionProgram, find_program
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options, check
+from pysmpi.ranks.instruments import Instrument
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
-from pysmpi.trace.recorder import Recorder, attached, recorder_for
+from pysmpi.trace.recorder import Recorder, recorder_for
 
 APPS = Path(__file__).parents[2] / "apps"
+
+
+class Listening(Instrument):
+    """Lets a listener hear of the calls of a run."""
+
+    def __init__(self, listener):
+        self.listener = listener
+
+    def attach(self, run):
+        if self.listener is not None:
+            run.simulation.universe.listen(self.listener)
 
 
 @pytest.fixture(scope="session")
@@ -23,14 +35,12 @@ def record():
             found = FunctionProgram(program, args)
         else:
             found = find_program(str(APPS / program), [str(arg) for arg in args])
-        job = Job(found, check(Options(nprocs=nprocs, **options)))
-        if listener is not None:
-            job.on_start = lambda simulation: simulation.universe.listen(listener)
         kept = Recording()
         recorder = Recorder(kept) if path is None else recorder_for(str(path))
-        with contextlib.redirect_stdout(io.StringIO()), attached(recorder, job):
+        instruments = [Listening(listener), recorder]
+        job = Job(found, check(Options(nprocs=nprocs, **options)), instruments=instruments)
+        with contextlib.redirect_stdout(io.StringIO()):
             result = job.run()
-            recorder.finish()
         assert result.exit_status == 0, result.error
         if path is not None:
             return result

@@ -16,7 +16,7 @@ from pysmpi.job.job import Job
 from pysmpi.job.options import Options, check
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording
-from pysmpi.trace.recorder import Recorder, attached
+from pysmpi.trace.recorder import Recorder
 
 needs_browser = pytest.mark.skipif(
     browser.find() is None, reason="shows pages in Chromium, which is not installed"
@@ -291,10 +291,8 @@ def test_a_million_events_of_128_ranks_load_and_pan(record, shown, tmp_path, rec
 @needs_browser
 def test_measured_runs_are_not_called_predictions(shown, tmp_path):
     kept = Recording()
-    job = Job(FunctionProgram(ring, (3,)), check(Options(nprocs=4, compute="10us")))
-    with attached(Recorder(kept), job) as recorder:
-        job.run()
-        recorder.finish()
+    options = check(Options(nprocs=4, compute="10us"))
+    Job(FunctionProgram(ring, (3,)), options, instruments=[Recorder(kept)]).run()
     # As under another MPI library: only calls, and their dates.
     kept.event_rows, kept.message_rows, kept.routes = [], [], {}
     kept.facts["library"] = "Some MPI 1.0"

@@ -15,6 +15,7 @@ from pysmpi.collectives.selection import Selection
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options
+from pysmpi.ranks.instruments import Instrument
 
 RANKS = 6
 VECTOR = 12_000  # bytes
@@ -104,16 +105,15 @@ def test_the_library_s_choice_runs_in_the_background(op: str, times: dict[str, l
             assert half == pytest.approx(max(expected, longest / 2), rel=1e-6, abs=1e-7)
 
 
-class Flows:
-    """Adds up the bytes of data between hosts, as a listener of a run."""
+class Flows(Instrument):
+    """Adds up the bytes of data between hosts."""
 
     def __init__(self) -> None:
         self.between = 0
         self.hosts: list[str] = []
 
-    def watch(self, simulation) -> None:
-        simulation.engine.listeners.add(self)
-        self.hosts = [slot.host.name for slot in simulation.slots]
+    def attach(self, run) -> None:
+        self.hosts = [slot.host.name for slot in run.slots]
 
     def flow_started(self, send, now: float) -> None:
         members = send.context.members
@@ -164,9 +164,8 @@ def test_node_aware_algorithms_follow_the_placement(
     )
     map_by = "node" if placement == "by node" else None
     options = Options(8, "cluster", hostfile=hosts, map_by=map_by, coll={op: name}, compute="none")
-    job = Job(FunctionProgram(one_call, (op,)), options)
     flows = Flows()
-    job.on_start = flows.watch
+    job = Job(FunctionProgram(one_call, (op,)), options, instruments=[flows])
     assert job.run().exit_status == 0
     ends = [flows.hosts[rank] for rank in range(8)]
     assert sorted(ends) == ["cluster-n0"] * 4 + ["cluster-n1"] * 4

@@ -214,9 +214,10 @@ def test_the_search_for_a_deadlock_is_not_billed() -> None:
     clock = Clock()
     error = type("Found", (), {"exception": lambda self: MPI.Exception(MPI.ERR_PENDING)})()
 
-    def search(simulation: Simulation) -> bool:
-        clock.compute(5.0)
-        return simulation.break_deadlock(error)
+    class Search:
+        def deadlocked(self, simulation: Simulation) -> bool:
+            clock.compute(5.0)
+            return simulation.break_deadlock(error)
 
     def main(rank: Rank) -> float:
         rank.timer = clock
@@ -228,7 +229,8 @@ def test_the_search_for_a_deadlock_is_not_billed() -> None:
         return MPI.Wtime()
 
     host = Host("host", 0, (1e9,), 1)
-    simulation = Simulation(Wire(), [Slot(host, 0)], search)
+    simulation = Simulation(Wire(), [Slot(host, 0)])
+    simulation.listen(Search())
     simulation.add_world([0], Calling(main))
     simulation.run()
     assert simulation.outcomes[0].error is None

@@ -21,11 +21,11 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi": {"importlib": "`pysmpi --version` and annotations of programs load no simulator"},
     "pysmpi.__main__": {"pysmpi.cli.main": "signals are handled before the rest is loaded"},
     "pysmpi.analysis.figure": {"matplotlib": _EXTRA},
-    "pysmpi.api": {
+    "pysmpi.instruments": {
         "pysmpi.analysis.observation": _OUTPUT,
-        "pysmpi.checkers.session": "only with --check",
-        "pysmpi.explore": "only runs with --schedule, or with a message race",
+        "pysmpi.explore": "only runs with --schedule or --check",
         "pysmpi.faults": "only runs with faults",
+        "pysmpi.reports.report_file": _OUTPUT,
         "pysmpi.trace.formats": _OUTPUT,
         "pysmpi.trace.recorder": _OUTPUT,
     },
@@ -75,7 +75,7 @@ LATE: dict[str, dict[str, str]] = {
     },
     "pysmpi.isolation.kinds.rank_output": {"tempfile": "only without files in memory"},
     "pysmpi.time.recordings": {"json": "only with --record-compute"},
-    "pysmpi.job.job": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
+    "pysmpi.job.lifecycle": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.isolation.loading.command_lines": {"shutil": "only commands: this loads compression"},
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",

@@ -1,0 +1,107 @@
+"""The result of a job whose ranks have ended."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pysmpi.job.options import Options
+from pysmpi.kernel.process import Process
+from pysmpi.machine import Machine
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.ranks.simulation import Outcome, Simulation
+from pysmpi.reports.result import Result, plain
+from pysmpi.reports.unreceived import unreceived
+from pysmpi.time.cpu_time import OTHER_THREADS
+from pysmpi.time.figures import RankFigures
+from pysmpi.time.timing import (
+    ComputeTiming,
+    ConstantTiming,
+    NativeTiming,
+    PlaybackTiming,
+    SteadyTiming,
+)
+
+
+class EndedJob(Protocol):
+    """A job whose ranks have ended."""
+
+    options: Options
+    machine: Machine
+    simulation: Simulation
+    timing: ComputeTiming
+    compute: str | float
+    remarks: list[str]
+    command: str | None
+
+
+def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Result:
+    """The figures of a run of `wall` seconds; the parts of the run add theirs."""
+    simulation, machine = job.simulation, job.machine
+    engine, universe, outcomes = simulation.engine, simulation.universe, simulation.outcomes
+    ranks = [
+        _figures(rank, process, outcome)
+        for rank, process, outcome in zip(universe.ranks, universe.processes, outcomes)
+    ]
+    timing = job.timing
+    scaled = timing if isinstance(timing, NativeTiming | PlaybackTiming) else None
+    factors = set() if scaled is None else scaled.factors
+    if isinstance(timing, PlaybackTiming) and status == 0:
+        left = timing.left_over()
+        if left is not None:
+            job.remarks.append(left)
+    return Result(
+        nprocs=job.options.nprocs,
+        seconds=max((outcome.date for outcome in outcomes), default=engine.now),
+        wall_seconds=wall,
+        hosts=len({slot.host.name for slot in machine.slots}),
+        platform=machine.platform.name,
+        model=machine.model.name,
+        preset=machine.preset(),
+        selector=machine.selection.selector,
+        seed=job.options.seed,
+        compute=str(job.compute),
+        host_speed=scaled.known_speed if scaled is not None else None,
+        compute_factor=next(iter(factors)) if len(factors) == 1 else None,
+        messages=engine.messages,
+        bytes=engine.bytes,
+        events=engine.events,
+        returns=[outcome.value for outcome in outcomes[: job.options.nprocs]],
+        ranks=ranks,
+        exit_status=status,
+        error=error,
+        steady=timing.report() if isinstance(timing, SteadyTiming) else None,
+        blocks=timing.report() if isinstance(timing, ConstantTiming) else None,
+        remarks=list(job.remarks),
+        data=job.options.data,
+        unreceived=unreceived(simulation) if status == 0 else None,
+        lost=list(simulation.lost),
+        no_effect=machine.settings.foreign,
+        options=plain(job.options.given()),
+        command=job.command,
+    )
+
+
+def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:
+    """The figures of a rank, whose main thread is `process`; they add up to its time at most.
+
+    Other threads may compute while the main one waits: this time is compute, not waiting.
+    """
+    # Differences of dates, whose rounding may leave less than nothing.
+    compute, communication = process.compute_seconds, max(0.0, process.comm_seconds)
+    core_wait = process.core_wait_seconds
+    others = OTHER_THREADS.peek(rank)
+    if others is not None:
+        compute += others.compute_seconds
+        left = max(0.0, outcome.date - compute)
+        communication = min(communication, left)
+        core_wait = min(core_wait, left - communication)
+    return {
+        "rank": rank.pid,
+        "host": rank.host.name,
+        "end_seconds": outcome.date,
+        "compute_seconds": compute,
+        "communication_seconds": communication,
+        "wait_seconds": max(0.0, communication - process.overhead_seconds),
+        "core_wait_seconds": core_wait,
+        "state": outcome.state.value,
+    }
