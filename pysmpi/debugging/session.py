@@ -74,7 +74,7 @@ class DebugSession(Instrument):
         self.number += 1  # the failure is after the last call
         Prompt(self.simulation, rank, self._go_on).ask(None, strip(error.__traceback__))
 
-    def deadlocked(self, simulation: Simulation) -> bool | None:
+    def deadlock_reached(self, simulation: Simulation) -> bool | None:
         """No rank can go on."""
         if self.failures:
             self._show_deadlock(simulation)

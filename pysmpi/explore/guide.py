@@ -108,7 +108,7 @@ class NoiseGuide(Instrument):
         run.time_with(self.noise.timing())
         run.transport = self.noise.transport(run.machine_transport())
 
-    def deadlocked(self, simulation: Simulation) -> None:
+    def deadlock_reached(self, simulation: Simulation) -> None:
         """No rank can go on: the report has no command, since the noise is part of it."""
         simulation.command = ""
 

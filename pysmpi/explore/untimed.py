@@ -31,6 +31,6 @@ class Untimed(Instrument):
         simulation.engine.decide_by(self.control(simulation.engine))
         simulation.watch.most = min(simulation.watch.most, MOST_POLLS)
 
-    def deadlocked(self, simulation: Simulation) -> None:
+    def deadlock_reached(self, simulation: Simulation) -> None:
         """No rank can go on: the report has no command, since the schedule is part of it."""
         simulation.command = ""

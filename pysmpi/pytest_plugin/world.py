@@ -105,7 +105,7 @@ class _Waiting(Instrument):
     def __init__(self, world: LivingWorld) -> None:
         self.world = world
 
-    def deadlocked(self, simulation: Simulation) -> bool:
+    def deadlock_reached(self, simulation: Simulation) -> bool:
         return self.world.at_rest(simulation)
 
 

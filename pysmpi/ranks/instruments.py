@@ -21,7 +21,7 @@ These events are of ranks:
 | `thread_begun` | rank | a rank or a thread of it begins; called in its greenlet |
 | `rank_failed` | rank, error | an exception ends the program of a rank; called in the rank |
 | `rank_ended` | rank | a rank and its threads have ended |
-| `deadlocked` | simulation | no rank can go on; returns whether the run does, see `Instrument` |
+| `deadlock_reached` | simulation | no rank can go on; see `Instrument` |
 | `run_ended` | result | the ranks have ended, and the process is still that of the run |
 """
 
@@ -67,8 +67,8 @@ class Instrument:
     A subclass overrides those that it needs, and adds methods with the names of events. A `result`
     is a `pysmpi.Result`.
 
-    `deadlocked(simulation)` may let ranks go on. It returns True if the run goes on, False if it
-    ends, and None to leave this to the instruments behind it.
+    `deadlock_reached(simulation)` may let ranks go on. It returns True if the run goes on, False if
+    it ends, and None to leave this to the instruments behind it.
     """
 
     def prepare(self, run: InstrumentedRun) -> None:

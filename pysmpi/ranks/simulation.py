@@ -99,7 +99,7 @@ _UNDER_WAY.__class__ = _UnderWay
 
 # Events of ranks; `instruments.py` describes them.
 EVENTS = (
-    "ranks_ready", "timer_for", "thread_begun", "rank_failed", "rank_ended", "deadlocked",
+    "ranks_ready", "timer_for", "thread_begun", "rank_failed", "rank_ended", "deadlock_reached",
     "run_ended",
 )  # fmt: skip
 
@@ -613,7 +613,7 @@ class Simulation:
 
     def _goes_on(self) -> bool:
         """No rank can go on: whether a listener changes that."""
-        for method in self.methods["deadlocked"]:
+        for method in self.methods["deadlock_reached"]:
             answer: bool | None = method(self)
             if answer is not None:
                 return answer

@@ -226,7 +226,7 @@ class Deadlocks(Instrument):
         self.on_deadlock = on_deadlock
         self.report: DeadlockReport | None = None
 
-    def deadlocked(self, simulation: Simulation) -> bool:
+    def deadlock_reached(self, simulation: Simulation) -> bool:
         """No rank can go on."""
         report = find_deadlock(simulation)
         if self.on_deadlock == "raise":

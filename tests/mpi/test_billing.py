@@ -215,7 +215,7 @@ def test_the_search_for_a_deadlock_is_not_billed() -> None:
     error = type("Found", (), {"exception": lambda self: MPI.Exception(MPI.ERR_PENDING)})()
 
     class Search:
-        def deadlocked(self, simulation: Simulation) -> bool:
+        def deadlock_reached(self, simulation: Simulation) -> bool:
             clock.compute(5.0)
             return simulation.break_deadlock(error)
 
