@@ -39,6 +39,8 @@ STANDSTILL = 1e-30
 # Changes of a part after each of which it is asked whether the next ones matter; and those after
 # which it is an error that they do while nothing else happens.
 OFTEN, MOST = 1000, 200_000
+# An event at a time (s) times this is before all others of its instant (see kernel/engine.py).
+FIRST = 1.0 - 4e-15
 
 
 @dataclass
@@ -53,6 +55,12 @@ class ChangingPart:
     changed: int = 0  # times
     others: int = 0  # events but changes, when they were last counted
     alone: int = 0  # changes in a row beside which hardly anything happened
+
+    @property
+    def goes_off(self) -> bool:
+        """Whether its value is ever 0."""
+        values = [value for one in self.course.profiles for _, value in one.points]
+        return 0.0 in values or any(one.factor == 0.0 for one in self.course.changes)
 
     def fault(self, date: float) -> Fault:
         """The fault that applies at a date, at which the part goes off."""
@@ -151,6 +159,7 @@ class MachineChanges:
 
         def happens() -> None:
             self._due.discard(event)
+            simulation.engine.now = max(simulation.engine.now, date)
             if not simulation.running or simulation.engine.stopped:
                 return
             self._change(part, date, value)
@@ -160,7 +169,8 @@ class MachineChanges:
 
         event.resume = happens
         self._due.add(event)
-        simulation.engine.queue.push(date, event)
+        # As in SimGrid, a change applies to all that begins at its date.
+        simulation.engine.queue.push(date * FIRST, event)
 
     def _others(self) -> bool:
         """Whether anything but changes is due, now or later."""
@@ -175,7 +185,7 @@ class MachineChanges:
         """The events of a part, without the many before the next date at which one matters."""
         part.changed += 1
         self.made += 1
-        if part.changed % OFTEN or part.kind == HOST_STATE:
+        if part.changed % OFTEN or (part.kind == HOST_STATE and self._in_use(part)):
             return events
         engine = self.simulation.engine
         if engine.more_now() or engine.system.pending():
@@ -183,6 +193,7 @@ class MachineChanges:
         other = min(when for when, event in engine.queue.all() if event not in self._due)
         if other < math.inf and not self._in_use(part):
             later = part.course.events(other)
+            events = later
             left_out: tuple[float, float] | None = None
             for one in later:
                 if one[0] >= other:
@@ -197,7 +208,7 @@ class MachineChanges:
         part.alone = part.alone + OFTEN if others - part.others < OFTEN // 10 else 0
         part.others = others
         if part.alone >= MOST:
-            what = "host" if part.kind == SPEED else "link"
+            what = "host" if part.kind in OF_HOSTS else "link"
             raise UsageError(
                 f"profile of {what} {part.name!r}: {part.alone:,} changes in a row until {date:g} "
                 "s, and nothing else happens; expected a longer time before it repeats"
@@ -208,6 +219,9 @@ class MachineChanges:
         """Whether a change matters to something that is under way."""
         if part.kind == SPEED:
             return any(one.shared and present(one.shared) for one in self._cores(part.name))
+        if part.kind == HOST_STATE:
+            alive = any(rank.host.name == part.name for rank in self.simulation.waiting())
+            return alive and part.goes_off
         return bool(self._flows())
 
     def _change(self, part: ChangingPart, date: float, value: float) -> None:

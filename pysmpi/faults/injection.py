@@ -13,7 +13,7 @@ from typing import Any
 from pysmpi import text
 from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
-from pysmpi.faults.changes import MachineChanges, parts_of
+from pysmpi.faults.changes import FIRST, MachineChanges, parts_of
 from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
@@ -110,12 +110,13 @@ class Injection(Instrument):
         event = Process(simulation.engine, place.pid, place.slot, place.core)
 
         def happens() -> None:
+            simulation.engine.now = max(simulation.engine.now, fault.date)
             rank = simulation.universe.ranks[int(fault.name)]
             if simulation.running and self._runs(rank):
                 self._end(fault, [rank])
 
         event.resume = happens
-        simulation.engine.queue.push(fault.date, event)
+        simulation.engine.queue.push(fault.date * FIRST, event)
 
     def _runs(self, rank: Rank) -> bool:
         state: RankState = self.simulation.outcomes[rank.pid].state

@@ -11,6 +11,8 @@ from pysmpi.platform.profiles import Course
 
 # Rounds of a profile that are gone through one by one, as SimGrid does; more are multiplied.
 FEW = 1000
+# Changes of the speed that are gone through one by one, because the rounds differ.
+MOST = 1_000_000
 
 
 class SpeedProfile(Pace):
@@ -19,8 +21,9 @@ class SpeedProfile(Pace):
     def __init__(self, course: Course) -> None:
         super().__init__()
         self._events = course.events()
-        # The time after which all repeats, and the work of such a time, in seconds at full speed.
-        self._period, self._work = _repetition(course)
+        # From the date `_start` (s) on all repeats after `_period` seconds, in which a core does
+        # `_work` (seconds at full speed).
+        self._start, self._period, self._work = _repetition(course)
         self._known: list[tuple[float, float]] = [(0.0, course.first)]
         self._ended = False
         self._first = 0
@@ -43,21 +46,21 @@ class SpeedProfile(Pace):
             left -= (end - now) * speed
             now = end
             place += 1
-            if left > FEW * self._work and now >= self._period:
+            if left > FEW * self._work and now >= self._start + self._period:
                 if self._work <= 0.0:
                     raise UsageError(
                         f"profile: a host has speed 0 from {now:g} s on, and a rank computes on it"
                     )
-                rounds = left // self._work - 1.0
-                left -= rounds * self._work
-                skipped += rounds * self._period
+                rest = math.fmod(left, self._work) + self._work
+                skipped += (left - rest) * (self._period / self._work)
+                left = rest
         return skipped + now - begin
 
     def _early(self, date: float) -> float:
         """The first date from which on the speeds are those from `date` on, if it is far away."""
-        if date < FEW * self._period:
+        if date < self._start + FEW * self._period:
             return date
-        return date - (date // self._period - 1.0) * self._period
+        return self._start + self._period + math.fmod(date - self._start, self._period)
 
     def _find(self, date: float) -> int:
         # Ranks of a host ask in about the order of their clocks.
@@ -74,15 +77,28 @@ class SpeedProfile(Pace):
                 self._ended = True
             else:
                 self._known.append(event)
+                if len(self._known) > MOST:
+                    raise UsageError(
+                        f"profile: the speed of a host changes {MOST:,} times until {event[0]:g} s,"
+                        " with rounds that differ; expected a longer time before it repeats"
+                    )
         return self._known[place][0] if place < len(self._known) else math.inf
 
 
-def _repetition(course: Course) -> tuple[float, float]:
-    """The period (s) of a course, and the work of a period; infinite if it does not repeat."""
-    if len(course.profiles) != 1 or course.changes or course.profiles[0].loop is None:
-        return math.inf, math.inf
-    profile = course.profiles[0]
-    dates = [date for date, _ in profile.points] + [profile.period + profile.points[0][0]]
-    lengths = [after - date for date, after in zip(dates, dates[1:], strict=False)]
+def _repetition(course: Course) -> tuple[float, float, float]:
+    """The date (s) from which on a course repeats, its period (s), and the work of a period.
+
+    All are infinite if it does not repeat.
+    """
+    repeating = [one for one in course.profiles if one.loop is not None]
+    if len(repeating) != 1:
+        return math.inf, math.inf, math.inf
+    dates = {date for one in course.changes for date in (one.begin, one.end)}
+    dates |= {one.points[-1][0] for one in course.profiles if one.loop is None}
+    start = max((date for date in dates if date < math.inf), default=0.0)
+    profile = repeating[0]
+    ends = [date for date, _ in profile.points] + [profile.period + profile.points[0][0]]
+    lengths = [after - date for date, after in zip(ends, ends[1:], strict=False)]
     values = [value for _, value in profile.points]
-    return profile.period, sum(map(operator.mul, values, lengths))
+    work = sum(map(operator.mul, values, lengths)) * course.changed(1.0, start)
+    return start, profile.period, work

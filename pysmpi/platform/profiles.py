@@ -40,29 +40,24 @@ class PlatformProfile:
         return math.inf if self.loop is None else self.points[-1][0] + self.loop
 
     def events(self, since: float = 0.0) -> Iterator[tuple[float, float]]:
-        """Dates and values, without end if the profile repeats.
+        """Dates and values, as long as dates can be told apart if the profile repeats.
 
         Rounds that end before the date `since` are left out, but for the last of them.
         """
-        rounds = max(0.0, since // self.period - 1.0)
-        begin = rounds * self.period if rounds else 0.0
-        if not rounds:
+        begin = 0.0
+        if since >= 2.0 * self.period:
+            begin = since - math.fmod(since, self.period) - self.period
+        if begin <= 0.0:
             yield from self.points
         if self.loop is None:
             return
         while True:
-            begin += self.period
+            following = begin + self.period
+            if following == begin:
+                return  # so far away no date is between those of a round
+            begin = following
             for date, value in self.points:
                 yield begin + date, value
-
-    def at(self, date: float) -> float:
-        """The value at a date; 1 before the first event."""
-        found = 1.0
-        for when, value in self.events():
-            if when > date:
-                break
-            found = value
-        return found
 
 
 @record
@@ -96,7 +91,7 @@ class Course:
     changes: list[Change] = field(default_factory=list)
 
     def events(self, since: float = 0.0) -> Iterator[tuple[float, float]]:
-        """Dates and new values, one for each date; without end if a profile repeats.
+        """Dates and new values, one for each date; as many as profiles have.
 
         The value of the date `since` is among them, or that of an earlier date.
         """
@@ -107,14 +102,15 @@ class Course:
         due = False
         for when, new in heapq.merge(*said, changing, key=_date):
             if due and when > date:
-                yield date, self._changed(value, date)
+                yield date, self.changed(value, date)
             due, date = True, when
             if new is not None:
                 value = new
         if due:
-            yield date, self._changed(value, date)
+            yield date, self.changed(value, date)
 
-    def _changed(self, value: float, date: float) -> float:
+    def changed(self, value: float, date: float) -> float:
+        """A value with the changes that apply at a date (s)."""
         for one in self.changes:
             if one.begin <= date < one.end:
                 value *= one.factor

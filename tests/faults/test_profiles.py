@@ -337,3 +337,41 @@ def test_too_many_changes_while_a_message_is_on_its_way_are_an_error(machine, mo
     assert times(path, [0.0], nbytes=3000) == pytest.approx([2000.0], rel=0.01)
     with pytest.raises(UsageError, match="profile of link 'l': [56],000 changes in a row until"):
         times(path, [0.0])
+
+
+@pytest.mark.parametrize(
+    ("profile", "seconds"),
+    [("latency_file 0.5:0.1 2:0.2", 2.339883757821),
+     ("bandwidth_file 0.5:1e6 2:2e6", 0.172254789107)],
+)  # fmt: skip
+def test_a_change_applies_to_a_message_of_its_instant(profile, seconds, tmp_path):
+    """The seconds are those of smpirun (SimGrid 3.32) for 100,000 bytes that are sent at 2 s."""
+    kind, *events = profile.split()
+    (tmp_path / "profile.txt").write_text("\n".join(event.replace(":", " ") for event in events))
+    path = tmp_path / "two.xml"
+    path.write_text(
+        '<platform version="4.1"><config><prop id="smpi/wtime" value="0"/></config>'
+        '<zone id="w" routing="Full"><host id="a" speed="1Gf"/><host id="b" speed="1Gf"/>'
+        f'<link id="l" bandwidth="10MBps" latency="10ms" {kind}="profile.txt"/>'
+        '<route src="a" dst="b"><link_ctn id="l"/></route></zone></platform>'
+    )
+    assert times(path, [2.0], 100_016)[0] == pytest.approx(seconds, abs=1e-11)
+
+
+def test_a_rank_that_fails_does_nothing_at_that_instant():
+    def main():
+        import time
+
+        from mpi4py import MPI
+
+        world = MPI.COMM_WORLD
+        time.sleep(0.5)
+        time.sleep(1.5)
+        if world.rank == 1:
+            done.append(MPI.Wtime())
+        time.sleep(1.0)
+
+    done = []
+    cfg = {"smpi/wtime": "0"}
+    result = pysmpi.run(main, 2, compute="none", fault="rank=1@2s", cfg=cfg, check=False)
+    assert result.exit_status == 3 and not done
