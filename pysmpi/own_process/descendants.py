@@ -241,10 +241,14 @@ class WatchedJob(JobProcesses):
         self._pipe = -1
         self._watcher: Any = None
 
-    def add(self, pid: int) -> None:
-        """The job's process, or one that it has forked, has started a process."""
+    def prepare(self) -> None:
+        """The job's process will start a process, which the watcher finds from its start on."""
         if self._watcher is None and _getpid() == self.owner:
             self._begin()
+
+    def add(self, pid: int) -> None:
+        """The job's process, or one that it has forked, has started a process."""
+        self.prepare()
         super().add(pid)
         if self._pipe >= 0:
             try:

@@ -99,6 +99,24 @@ def ending_by(ask: Ask) -> Iterator[None]:
             _received = 0
 
 
+@contextmanager
+def held() -> Iterator[None]:
+    """The context of imports in a program that has Python's own handler of SIGINT.
+
+    The KeyboardInterrupt comes after them: a class may turn it into another error, and a module
+    that is half imported may stay in `sys.modules`.
+    """
+    mask = getattr(signal, "pthread_sigmask", None)
+    if mask is None:
+        yield
+        return
+    before = mask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        mask(signal.SIG_SETMASK, before)
+
+
 def described(number: int) -> str:
     """`interrupted`, or `ended by SIGTERM`."""
     return "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pysmpi.own_process import interruption
 from pysmpi.pytest_plugin import outer_mpi, plans
 
 # In sessions of ranks: the worker, see worker.py.
@@ -140,7 +141,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     if any(item.stash[_PLAN] is not None for item in items):
         if not config.pluginmanager.has_plugin(_RUNNER):
-            module = import_module("pysmpi.pytest_plugin.runner")
+            with interruption.held():
+                module = import_module("pysmpi.pytest_plugin.runner")
             config.pluginmanager.register(module.Runner(config), _RUNNER)
 
 

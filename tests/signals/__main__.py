@@ -27,6 +27,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--command", action="append", help="only this one; repeatable")
     given = parser.parse_args()
+    # A shell lets the commands behind `&` ignore SIGINT, nohup SIGHUP, and so would ours.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     random = Random(given.seed)
     commands = [one for one in COMMANDS if not given.command or one.name in given.command]
     wrong = 0

@@ -3,6 +3,14 @@
 Each command runs on its own; the moment is a part of the time that it usually takes. The signal
 goes to the process of the command, as `kill` sends it, or to all processes of its group, as a
 terminal does.
+
+A command has one right status for each signal. pysmpi's commands end with 128 + N from the moment
+at which they handle signals (docs/reference/run.md). Before, while Python starts, and after, when
+Python has put the default actions back, a signal ends them as any process of Python: SIGTERM and
+SIGHUP kill it, SIGINT is a KeyboardInterrupt. The command is stopped for an instant before the
+signal, and the mask of its handlers in /proc says in which of the two states it is.
+
+Pytest has no handlers of SIGTERM and SIGHUP. SIGINT ends a session of tests with status 2.
 """
 
 from __future__ import annotations
@@ -13,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.processes_of import Mark
@@ -80,21 +88,24 @@ def test_program(number):
 
 @dataclass(frozen=True)
 class SignalledCommand:
-    """A command, and the statuses that are right for each signal besides that of an early one."""
+    """A command, and its status after each signal in the middle of it."""
 
     name: str
     arguments: list[str]
-    statuses: dict[int, set[int]] = field(default_factory=dict)
-    says: str = ""  # in its messages after a signal in the middle
+    statuses: dict[int, int]
 
 
 _PYSMPI = [sys.executable, "-m", "pysmpi"]
-_KILLED = {signal.SIGKILL: {-9}}
-_OWN = _KILLED | {
-    number: {128 + number} for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_KILLED = {signal.SIGKILL: -9}
+_OWN = _KILLED | {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+_OF_PYTEST = _KILLED | {signal.SIGINT: 2, signal.SIGTERM: -15, signal.SIGHUP: -1}
+# Python ends with -2 after a KeyboardInterrupt, and with 1 while it imports `site`.
+_OF_PYTHON = {
+    signal.SIGINT: {-2, 1},
+    signal.SIGTERM: {-15},
+    signal.SIGHUP: {-1},
+    signal.SIGKILL: {-9},
 }
-# Pytest's: the status of an interrupted session; other signals end it as any process.
-_OF_PYTEST = _KILLED | {signal.SIGINT: {2}, signal.SIGTERM: {-15}, signal.SIGHUP: {-1}}
 
 COMMANDS = [
     SignalledCommand("run", [*_PYSMPI, "run", "-n", "3", "--compute", "none", "--trace", "t.json",
@@ -153,11 +164,7 @@ def signalled(
     command: SignalledCommand, number: int, moment: float, to_group: bool, directory: Path,
     begun: Callable[[Mark], bool] | None = None,
 ) -> SignalOutcome:  # fmt: skip
-    """Run a command, send it a signal after `moment` seconds, and judge its end.
-
-    A signal before pysmpi has been loaded ends Python in Python's way; so do the last moments,
-    in which Python ends. Both are right if the process ends.
-    """
+    """Run a command, send it a signal after `moment` seconds, and judge its end."""
     mark = Mark()
     process = subprocess.Popen(
         command.arguments, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -169,14 +176,15 @@ def signalled(
             while not begun(mark) and process.poll() is None and time.monotonic() < until:
                 time.sleep(0.05)
         time.sleep(moment)
-        ended = process.poll() is not None
+        stopped = _stopped(process)
         sent = time.monotonic()
-        if not ended:
+        if stopped is not None:
             (os.killpg if to_group else os.kill)(process.pid, number)
+            os.kill(process.pid, signal.SIGCONT)
         try:
-            _, error = process.communicate(timeout=LONGEST)
+            output, error = process.communicate(timeout=LONGEST)
         except subprocess.TimeoutExpired:
-            error = ""
+            output = error = ""
         seconds = time.monotonic() - sent
         left = (
             mark.left(2.0) if process.returncode is not None else sorted(mark.processes().values())
@@ -187,16 +195,44 @@ def signalled(
         process.wait()
     status = process.returncode
     wrong = ""
-    right = command.statuses[number]
-    early = {-number, 128 + number, 1} if seconds < LONGEST else set()
+    right = {0} if stopped is None else _right(command, number, stopped, output)
     if seconds >= LONGEST:
         wrong = "the signal was lost"
     elif left:
         wrong = f"left: {left}"
-    elif not ended and status not in right and not (status == 0 or status in early):
-        wrong = f"expected status {sorted(right)}: {error[-400:]}"
+    elif status not in right:
+        wrong = f"expected status {sorted(right)}: {output[-200:]}{error[-400:]}"
     elif "Traceback" in error and "pysmpi/" in error and "KeyboardInterrupt" not in error:
         wrong = f"a traceback: {error[-1000:]}"
     return SignalOutcome(
         command.name, number, moment, to_group, status, seconds, left, error, wrong
     )
+
+
+def _stopped(process: subprocess.Popen[str]) -> set[int] | None:
+    """Stop a process: the signals that it handles, or None if it has ended."""
+    if process.poll() is not None:
+        return None
+    os.kill(process.pid, signal.SIGSTOP)
+    while True:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        values = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        if values["State"][0] in "ZX":
+            return None
+        if values["State"][0] == "T":
+            mask = int(values["SigCgt"], 16)
+            return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+        time.sleep(0.001)
+
+
+def _right(command: SignalledCommand, number: int, handled: set[int], output: str) -> set[int]:
+    """The statuses that are right for a signal to a process with these handlers."""
+    if command.name != "pytest":
+        begun = signal.SIGTERM in handled
+    elif number == signal.SIGINT:
+        if "passed" in output and "KeyboardInterrupt" not in output:
+            return {0} | _OF_PYTHON[number]  # all tests had ended
+        begun = "KeyboardInterrupt" in output
+    else:
+        begun = True
+    return {command.statuses[number]} if begun else _OF_PYTHON[number]

@@ -49,7 +49,7 @@ def test_a_signal_ends_the_command_and_all_of_its_processes(
     outcome = signalled(command, number, 0.1, to_group, directory, begun)
     assert outcome.wrong == "", outcome
     if begun is not None:
-        assert outcome.status in command.statuses[number], outcome
+        assert outcome.status == command.statuses[number], outcome
     if name == "explore" and number != signal.SIGKILL:
         how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
         assert f"pysmpi: {how}" in outcome.error and " states; " in outcome.error

@@ -92,9 +92,13 @@ class Children:
                 return answer
             changing(found)
             separate()
+            self.started.prepare()
             begin, computed = monotonic(), thread_time()
             if forks:
                 answer = fork(real, *args, **kwargs)
+                if answer in (0, (0, -1)):
+                    self.started.add(os.getpid())  # the parent may be killed before it does this
+                    return answer
             else:
                 answer = real(*self.marked(real, args, kwargs), **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
@@ -134,6 +138,7 @@ class Children:
             if found is None:
                 return real(command)  # type: ignore[no-any-return]
             separate()
+            self.started.prepare()
             pid = _shell(command, {MARK: self.started.mark})
             self.born(found, pid)
             return int(os.waitpid(pid, 0)[1])
