@@ -13,6 +13,7 @@ time, for tests of the build.
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -110,6 +111,7 @@ class OptionalBuild(build_ext):
             self.finalized, self.swig_opts = False, None
             self.ensure_finalized()
             super().run()
+            _test_facts("." if self.inplace else self.build_lib)
         except Exception as error:  # any compiler trouble leaves a working pure-Python package
             self.extensions = []
             print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
@@ -124,6 +126,20 @@ class OptionalBuild(build_ext):
         self.compiler.compile = compile_at_once
         with ThreadPoolExecutor(_cores()) as pool:
             super().build_extensions()
+
+
+def _test_facts(folder):
+    """Say which parts of the built package are off, as Python or numpy are not what they expect."""
+    program = (
+        "from pysmpi.python import facts; facts.assume(facts.run_tests() or {}); "
+        "print(*facts.lines(), sep='\\n', end='')"
+    )
+    variables = {**os.environ, "PYTHONPATH": os.path.abspath(folder), "PYSMPI_WITHOUT": ""}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True
+    )
+    for line in (done.stdout + done.stderr).splitlines():
+        print(f"pysmpi: {line}", file=sys.stderr)
 
 
 def _compile_one(compile_in_turn, options, source):

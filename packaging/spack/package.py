@@ -23,7 +23,7 @@ class PyPysmpi(PythonPackage):
     variant("sweep", default=False, description="Sweeps and searches on several processors")
 
     depends_on("c", type="build")
-    depends_on("python@3.11:3.13", type=("build", "run"))
+    depends_on("python@3.11:3.14", type=("build", "run"))
     depends_on("py-setuptools@77:", type="build")
     depends_on("py-mypy@1.18:", type="build")
 

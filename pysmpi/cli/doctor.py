@@ -18,6 +18,7 @@ import click
 
 from pysmpi.cli.echo import echo
 from pysmpi.kernel import engine
+from pysmpi.python import facts
 from pysmpi.python.extras import EXTRAS, installs
 from pysmpi.python.installed import compiled_elsewhere, environment
 from pysmpi.python.records import record
@@ -111,6 +112,19 @@ def parts_in_c() -> tuple[str, ...]:
 def _has(module: str) -> bool:
     path = os.path.join(os.path.dirname(HOME), *module.split("."))
     return any(os.path.exists(path + suffix) for suffix in EXTENSION_SUFFIXES)
+
+
+def _facts() -> Iterator[Condition]:
+    false = facts.false_facts()
+    for name, reason in false.items():
+        fact = facts.FACTS[name]
+        yield Condition(
+            name, "note", f"off ({reason}), expected: {fact.text}", f"So {fact.without}.",
+        )  # fmt: skip
+    if not false:
+        yield Condition(
+            "insides of Python and numpy", "ok", f"as expected, in {len(facts.FACTS)} tests"
+        )
 
 
 def _packages() -> Iterator[Condition]:
@@ -212,4 +226,10 @@ def _run() -> Iterator[Condition]:
         )  # fmt: skip
 
 
-CHECKS: tuple[Callable[[], Iterator[Condition]], ...] = (_this_package, _packages, _computer, _run)
+CHECKS: tuple[Callable[[], Iterator[Condition]], ...] = (
+    _this_package,
+    _facts,
+    _packages,
+    _computer,
+    _run,
+)

@@ -131,12 +131,14 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 def version() -> str:
-    """The line of `--version`: pysmpi, Python, and the form of the running kernel."""
+    """The text of `--version`: pysmpi, Python, the form of the kernel, the parts that are off."""
     from pysmpi.kernel import engine
+    from pysmpi.python import facts
 
     kind = "interpreted" if engine.__file__.endswith(".py") else "compiled"
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return f"pysmpi {pysmpi.__version__}, Python {python}, kernel {kind} ({engine.__file__})"
+    line = f"pysmpi {pysmpi.__version__}, Python {python}, kernel {kind} ({engine.__file__})"
+    return "\n".join([line, *facts.lines()])
 
 
 @click.command(

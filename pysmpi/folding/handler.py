@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pysmpi.errors import UsageError
+from pysmpi.python import facts
 
 try:
     from pysmpi.folding import hooks
@@ -74,7 +75,7 @@ class Allocations(Protocol):
         """Release the array at an address."""
 
 
-class _Numpy:
+class Numpy:
     """numpy's own functions."""
 
     def __init__(self) -> None:
@@ -102,6 +103,7 @@ class _Numpy:
                 f"--fold: numpy {np.__version__} has allocation handlers of version "
                 f"{found.version}, expected 1"
             )
+        self.name = found.name
         theirs = found.allocator
         self.addresses = theirs.malloc, theirs.calloc, theirs.realloc, theirs.free
         self.context = theirs.context
@@ -118,7 +120,11 @@ class AllocationHandlers:
                 "--fold: expected pysmpi installed with a C compiler (gcc or clang), got one "
                 "installed without"
             )
-        self.numpy = numpy = _Numpy()
+        if not facts.holds("numpy-memory"):
+            raise UsageError(
+                f"--fold: numpy {np.__version__}: {facts.false_facts()['numpy-memory']}"
+            )
+        self.numpy = numpy = Numpy()
         self.users: dict[int, Allocations] = {}
         self._structures: list[_Handler] = []
         self._functions = _functions(numpy, self.users)
@@ -153,7 +159,7 @@ class AllocationHandlers:
         return self.numpy.set(capsule)
 
 
-def _functions(numpy: _Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
+def _functions(numpy: Numpy, users: dict[int, Allocations]) -> tuple[Any, ...]:
     """The functions for large arrays: malloc, calloc, and realloc for folded ones.
 
     They hold all the state that they need, because they may be called late. An exception cannot

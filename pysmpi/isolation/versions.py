@@ -1,12 +1,14 @@
 """The dictionaries that have changed since a rank continued.
 
-`dict_versions.c` has CPython tell which ones. Without a C compiler, every dictionary counts as
-changed.
+`dict_versions.c` has CPython tell which ones. Without a C compiler, or if the fact
+"dictionary-versions" is false, every dictionary counts as changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from pysmpi.python import facts
 
 __all__ = ["NoVersions", "Versions"]
 
@@ -35,6 +37,8 @@ class NoVersions:
 
 
 try:
+    if not facts.holds("dictionary-versions"):
+        raise ImportError
     from pysmpi.isolation.dict_versions import Versions
 except ImportError:
     Versions = NoVersions  # type: ignore[assignment, misc]

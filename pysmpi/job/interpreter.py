@@ -43,6 +43,7 @@ from pysmpi.isolation.threads import fibers as threads
 from pysmpi.isolation.versions import Versions
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.patching.patches import Patches
+from pysmpi.python import facts
 from pysmpi.python.frames import forget_sites
 from pysmpi.shadow.setup import Shadowing
 from pysmpi.time import clock, cpu_time
@@ -186,7 +187,7 @@ class Interpreter:
         state_of_c = c_state.CState(exchange)
         patch_ctypes = partial(c_state.patch_ctypes, state=state_of_c)
         when_loaded["ctypes"] = _each(when_loaded.get("ctypes"), patch_ctypes)
-        if self.start_fiber is not None:
+        if self.start_fiber is not None and facts.holds("threads"):
             self.threads = threads.install(patches, self.start_fiber)
             patch_executor = partial(threads.patch_executor, threads=self.threads)
             when_loaded["concurrent.futures.thread"] = patch_executor

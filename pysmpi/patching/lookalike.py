@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from pysmpi.python import frames
+from pysmpi.python import facts, frames
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -67,6 +67,13 @@ _new.argtypes = [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object
 
 
 def builtin(real: Any, function: F) -> F:
+    """`made_builtin`, or a function in Python if the fact "builtin-functions" is false."""
+    if facts.holds("builtin-functions"):
+        return made_builtin(real, function)
+    return _dressed(real, function)
+
+
+def made_builtin(real: Any, function: F) -> F:
     """A built-in function with the name, module, docstring and signature of `real`.
 
     Calling it calls `function`. Its `__self__` looks like the module of `real`.
@@ -94,6 +101,10 @@ def like(real: object, function: F) -> F:
     """`function` in the shape of `real`: a built-in if that is one, else a Python function."""
     if type(real) is BuiltinFunctionType:
         return builtin(real, function)
+    return _dressed(real, function)
+
+
+def _dressed(real: object, function: F) -> F:
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(function, name, getattr(real, name, None))
     function.__dict__["__wrapped__"] = real  # where `inspect.signature` looks

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
@@ -11,6 +9,7 @@ from typing import Any
 
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
+from pysmpi.python import class_dictionary, facts
 
 Replacement = Callable[..., Any]
 
@@ -83,24 +82,11 @@ def replace_defaults(
         patches.call_back(lambda: setattr(function, "__kwdefaults__", keywords))
 
 
-def methods(patches: Patches, kind: type, new: dict[str, Replacement]) -> None:
+def methods(patches: Patches, kind: type, new: Mapping[str, object]) -> None:
     """Replace methods of a class of Python's own, which has no official way to change it."""
-    spaces = [
-        space
-        for space in gc.get_referents(kind.__dict__)
-        if type(space) is dict and all(name in space for name in new)
-    ]
-    if sys.implementation.name != "cpython" or len(spaces) != 1:
+    space = class_dictionary.writable(kind)
+    if space is None or not facts.holds("class-dictionaries") or not space.keys() >= new.keys():
         return
-    space = spaces[0]
     old = {name: space[name] for name in new}
-    modified = ctypes.pythonapi.PyType_Modified
-    modified.argtypes = [ctypes.py_object]
-    modified.restype = None
-
-    def put(functions: Mapping[str, object]) -> None:
-        space.update(functions)
-        modified(kind)
-
-    put(new)
-    patches.call_back(lambda: put(old))
+    class_dictionary.update(kind, space, new)
+    patches.call_back(lambda: class_dictionary.update(kind, space, old))

@@ -67,6 +67,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{further}" if further else place}
 
 
+def cache_directory() -> str:
+    """The directory of pysmpi in the user's cache directory; it need not exist."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(os.path.join("~", ".cache"))
+    return os.path.join(root, "pysmpi")
+
+
 def compiled_elsewhere() -> str | None:
     """The directory of another pysmpi of this Python whose kernel is compiled, if there is one.
 

@@ -45,12 +45,15 @@ from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.groups import agreement
 from pysmpi.mpi.point_to_point.polling import WATCH, Watch
 from pysmpi.platform.placement import Slot
+from pysmpi.python import facts
 from pysmpi.python.frames import CallSite, current_site
 from pysmpi.ranks import address_space, stopping
 from pysmpi.time.cpu_time import OTHER_THREADS
 from pysmpi.time.paced import PacedTimer
 
 try:
+    if not facts.holds("frame-stacks"):
+        raise ImportError
     from pysmpi.isolation.frame_stacks import beginning, waiting
 except ImportError:  # pysmpi was installed without a C compiler
 

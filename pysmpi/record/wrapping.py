@@ -8,14 +8,15 @@ directly; this also holds for objects that exist already, such as `COMM_WORLD`.
 
 from __future__ import annotations
 
-import ctypes
-import gc
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from mpi4py import MPI
 
+from pysmpi.errors import UsageError
+from pysmpi.python import class_dictionary
 from pysmpi.record.notes import UNLIMITED, KnownComm, Notes, Pending
 from pysmpi.record.sizes import message, parts
 
@@ -514,12 +515,20 @@ def install(notes: Notes) -> None:
     subclasses = {"Comm": [MPI.Comm, *_below(MPI.Comm)]}
     for owner, table in METHODS.items():
         for cls in subclasses.get(owner, [getattr(MPI, owner)]):
-            attributes = gc.get_referents(cls.__dict__)[0]
-            for describe, names in table.items():
-                for name in names:
-                    if name in attributes:
-                        attributes[name] = _wrapped(notes, attributes[name], name, describe)
-            ctypes.pythonapi.PyType_Modified(ctypes.py_object(cls))
+            space = class_dictionary.writable(cls)
+            if space is None:
+                version = ".".join(map(str, sys.version_info[:3]))
+                raise UsageError(
+                    f"Python {version} does not show the methods of {cls.__name__}: record with "
+                    "Python 3.11 to 3.14"
+                )
+            new = {
+                name: _wrapped(notes, space[name], name, describe)
+                for describe, names in table.items()
+                for name in names
+                if name in space
+            }
+            class_dictionary.update(cls, space, new)
     plain: Any = MPI.pickle
     before = MPI.Pickle()
 

@@ -9,6 +9,7 @@ from typing import Any
 from pysmpi import hints
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.patching.patches import Patches
+from pysmpi.python import facts
 from pysmpi.python.frames import BodySkipped, shorten
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import FEWEST, StoppingRule
@@ -103,7 +104,7 @@ class Annotations:
         point = self._point(sample)
         entry = point.entry(rank, None)
         blocks = self._open.setdefault(_place(rank, sample), [])
-        if entry.done:
+        if entry.done and facts.holds("blocks"):
             blocks.append(None)
             with shadow.paused():
                 shadow.skip(point, entry, rank)

@@ -10,8 +10,6 @@ The wall clock of a simulation starts at `EPOCH`; the other clocks start at zero
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +20,7 @@ from weakref import WeakKeyDictionary
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
-from pysmpi.patching.replacing import replace_defaults
+from pysmpi.patching.replacing import methods, replace_defaults
 from pysmpi.time import alarms, cpu_time
 from pysmpi.time.seconds import check_seconds
 
@@ -241,14 +239,7 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
     are exchanged in its dictionary, which Python has no official way to write to.
     (`date.today` and `datetime.today` already use module `time`.)
     """
-    if sys.implementation.name != "cpython":
-        return
-
     kind = datetime.datetime
-    namespaces = gc.get_referents(kind.__dict__)
-    if len(namespaces) != 1 or type(namespaces[0]) is not dict or "now" not in namespaces[0]:
-        return
-    namespace = namespaces[0]
     utc = datetime.timezone.utc
     real_now, real_utcnow = kind.now, kind.utcnow
     current = ranks.current
@@ -266,14 +257,5 @@ def patch_datetime(patches: Patches, datetime: Any) -> None:
         return cls.fromtimestamp(time.time(), utc).replace(tzinfo=None)
 
     now, utcnow = like(real_now, now), like(real_utcnow, utcnow)
-    namespace_now, namespace_utcnow = namespace["now"], namespace["utcnow"]
-    modified = ctypes.pythonapi.PyType_Modified
-    modified.argtypes = [ctypes.py_object]
-    modified.restype = None
-
-    def put(new: object, new_utc: object) -> None:
-        namespace["now"], namespace["utcnow"] = new, new_utc
-        modified(kind)
-
-    put(classmethod(now), classmethod(utcnow))
-    patches.call_back(lambda: put(namespace_now, namespace_utcnow))
+    namespace_now, namespace_utcnow = vars(kind)["now"], vars(kind)["utcnow"]
+    methods(patches, kind, {"now": classmethod(now), "utcnow": classmethod(utcnow)})

@@ -24,6 +24,7 @@ from time import thread_time_ns
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import parse_json, read_bytes
 from pysmpi.platform.config import speed as parse_choice
+from pysmpi.python.installed import cache_directory
 from pysmpi.python.records import record
 
 # The real functions: in a run, `os.uname` and `time.sleep` are those of the simulated host.
@@ -87,9 +88,7 @@ def measure_host_speed(blocks: int = FIRST_BLOCKS) -> float:
 
 def cache_file() -> Path:
     """The file of the measured speed: `host_speed.json` in the user's cache directory."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    directory = Path(root) if root else Path.home() / ".cache"
-    return directory / "pysmpi" / "host_speed.json"
+    return Path(cache_directory()) / "host_speed.json"
 
 
 def _machine() -> str:

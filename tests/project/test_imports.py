@@ -36,6 +36,7 @@ LATE: dict[str, dict[str, str]] = {
         "ctypes": "only commands that fork; the watcher of a job has to start at once",
         "subprocess": "only systems without /proc",
     },
+    "pysmpi.python.facts": {"subprocess": "the first start only"},
     "pysmpi.python.frames": {
         "dis": "only shadow execution skips blocks",
         "pysmpi.python.installed": "looks for directories, which an annotated program needs not",

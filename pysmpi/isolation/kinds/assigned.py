@@ -16,9 +16,10 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.isolation.exchange import MISSING, Exchange
+from pysmpi.python import facts
 
-_STORE = opmap["STORE_GLOBAL"]
-_EXTENDED = opmap["EXTENDED_ARG"]
+_STORE = opmap.get("STORE_GLOBAL")
+_EXTENDED = opmap.get("EXTENDED_ARG")
 
 
 class Assigned:
@@ -31,7 +32,9 @@ class Assigned:
 
     def watch(self, module: ModuleType) -> None:
         """Exchange the names of a shared module that has been loaded."""
-        found = {name for code in _codes(module) for name in _stored(code)}
+        if not facts.holds("global-names"):
+            return
+        found = {name for code in _codes(module) for name in stored(code)}
         if found:
             self.names[module.__name__] = found
             self.numbers += [self.exchange.watch(vars(module), name) for name in sorted(found)]
@@ -83,10 +86,10 @@ def _codes(module: ModuleType) -> Iterator[CodeType]:
                 member = vars(member).get("__wrapped__")
 
 
-def _stored(code: CodeType) -> Iterator[str]:
+def stored(code: CodeType) -> Iterator[str]:
     """The global names that a function assigns to, or functions inside of it."""
     instructions = code.co_code
-    if _STORE in instructions[::2]:
+    if _STORE is not None and _STORE in instructions[::2]:
         extended = 0
         for at in range(0, len(instructions), 2):
             operation, argument = instructions[at], instructions[at + 1] | extended
@@ -95,7 +98,7 @@ def _stored(code: CodeType) -> Iterator[str]:
                 yield code.co_names[argument]
     for inner in code.co_consts:
         if type(inner) is CodeType:
-            yield from _stored(inner)
+            yield from stored(inner)
 
 
 class Borrowed:

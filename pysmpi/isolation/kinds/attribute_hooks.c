@@ -2,7 +2,8 @@
 
    `observe` replaces the slot `tp_setattro` of the types of modules and classes, and the slot
    wrappers `__setattr__` and `__delattr__` of these types, which hold the same function. An
-   assignment to a module or class of a shared module is reported after it. All functions are called
+   assignment to a module or class of a shared module is reported after it. CPython 3.13 has no such
+   wrappers for modules, which inherit those of `object`; they are added. All functions are called
    with the interpreter's lock. */
 
 #define PY_SSIZE_T_CLEAN
@@ -15,6 +16,8 @@ static PyObject *missing;  /* the old value of a new name */
 static PyObject *dunder_name, *dunder_module;
 static setattrofunc of_modules, of_classes;
 static int reporting;
+static const char *names_of_wrappers[] = {"__setattr__", "__delattr__"};
+static int added[2]; /* wrappers of the type of modules */
 
 /* The dictionary of a type (borrowed). CPython 3.12 keeps those of its own types in another place. */
 static PyObject *dictionary_of(PyTypeObject *type)
@@ -88,13 +91,12 @@ static int set_in_class(PyObject *self, PyObject *name, PyObject *value)
 static int replace(PyTypeObject *type, setattrofunc old, setattrofunc new)
 {
     PyObject *inheriting, *wrapper, *space;
-    static const char *names[] = {"__setattr__", "__delattr__"};
     if (type->tp_setattro != old)
         return 0;
     type->tp_setattro = new;
     space = dictionary_of(type);
     for (int i = 0; i < 2; i++) {
-        wrapper = space ? PyDict_GetItemString(space, names[i]) : NULL;
+        wrapper = space ? PyDict_GetItemString(space, names_of_wrappers[i]) : NULL;
         if (wrapper != NULL && Py_TYPE(wrapper) == &PyWrapperDescr_Type
             && ((PyWrapperDescrObject *)wrapper)->d_wrapped == (void *)old)
             ((PyWrapperDescrObject *)wrapper)->d_wrapped = (void *)new;
@@ -108,6 +110,42 @@ static int replace(PyTypeObject *type, setattrofunc old, setattrofunc new)
             return -1;
         }
     Py_DECREF(inheriting);
+    return 0;
+}
+
+/* Let modules of classes with a `__setattr__` of their own be seen, which calls that of modules. */
+static int add_wrappers(void)
+{
+    PyObject *space = dictionary_of(&PyModule_Type), *inherited, *wrapper;
+    for (int i = 0; i < 2; i++) {
+        if (PyDict_GetItemString(space, names_of_wrappers[i]) != NULL)
+            continue;
+        inherited = PyDict_GetItemString(dictionary_of(&PyBaseObject_Type), names_of_wrappers[i]);
+        if (inherited == NULL || Py_TYPE(inherited) != &PyWrapperDescr_Type)
+            continue;
+        wrapper = PyDescr_NewWrapper(&PyModule_Type, ((PyWrapperDescrObject *)inherited)->d_base,
+                                     (void *)set_in_module);
+        if (wrapper == NULL || PyDict_SetItemString(space, names_of_wrappers[i], wrapper) < 0) {
+            Py_XDECREF(wrapper);
+            return -1;
+        }
+        Py_DECREF(wrapper);
+        added[i] = 1;
+    }
+    PyType_Modified(&PyModule_Type);
+    return 0;
+}
+
+static int remove_wrappers(void)
+{
+    PyObject *space = dictionary_of(&PyModule_Type);
+    for (int i = 0; i < 2; i++)
+        if (added[i]) {
+            added[i] = 0;
+            if (PyDict_DelItemString(space, names_of_wrappers[i]) < 0)
+                return -1;
+        }
+    PyType_Modified(&PyModule_Type);
     return 0;
 }
 
@@ -131,7 +169,7 @@ static PyObject *observe(PyObject *module, PyObject *args)
     shared = Py_NewRef(modules);
     missing = Py_NewRef(none);
     if (replace(&PyModule_Type, of_modules, set_in_module) < 0
-        || replace(&PyType_Type, of_classes, set_in_class) < 0)
+        || replace(&PyType_Type, of_classes, set_in_class) < 0 || add_wrappers() < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -140,7 +178,7 @@ static PyObject *end(PyObject *module, PyObject *unused)
 {
     if (observer == NULL)
         Py_RETURN_NONE;
-    if (replace(&PyModule_Type, set_in_module, of_modules) < 0
+    if (remove_wrappers() < 0 || replace(&PyModule_Type, set_in_module, of_modules) < 0
         || replace(&PyType_Type, set_in_class, of_classes) < 0)
         return NULL;
     Py_CLEAR(observer);

@@ -14,9 +14,12 @@ from types import ModuleType
 from pysmpi.isolation.exchange import MISSING, Exchange, State
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.patching.patches import Patches
+from pysmpi.python import facts
 from pysmpi.python.frames import module_of_caller
 
 try:
+    if not facts.holds("assignments"):
+        raise ImportError
     from pysmpi.isolation.kinds import attribute_hooks
 except ImportError:
     attribute_hooks = None  # type: ignore[assignment]

@@ -26,6 +26,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
+from pysmpi.python import facts
 from pysmpi.python.frames import suspended_stack
 from pysmpi.python.records import record
 
@@ -212,6 +213,8 @@ def _put_python(profile: _Hook, trace: _Hook) -> None:
 
 
 try:
+    if not facts.holds("trace-functions"):
+        raise ImportError
     from pysmpi.isolation.kinds import trace_hooks
 except ImportError:  # pysmpi was installed without a C compiler
     _read: _Read = _read_python

@@ -28,15 +28,18 @@ from importlib.machinery import (
 from types import CodeType, ModuleType
 from typing import Any
 
+from pysmpi.errors import UsageError
 from pysmpi.isolation.exchange import MISSING, Exchange, State
 from pysmpi.isolation.kinds.assigned import Assigned, Borrowed
 from pysmpi.isolation.loading.rules import KNOWN_SHARED, Rules
 from pysmpi.isolation.threads.locks import running, wait
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.patches import Patches, disguise, is_module
+from pysmpi.python import facts
 from pysmpi.time.stopwatch import Stopwatch
 
 _bootstrap_: Any = _bootstrap
+REPLACED = ("_lock_unlock_module", "_find_spec", "_find_and_load")  # functions of it
 _PLAIN = (SourceFileLoader, SourcelessFileLoader)
 
 
@@ -125,9 +128,16 @@ class ImportSystem:
 
     def install(self, patches: Patches) -> None:
         """Take over importing until the patches are undone."""
-        patches.set(_bootstrap, "_lock_unlock_module", self._waiter())
-        patches.set(_bootstrap, "_find_spec", self._finder(_bootstrap_._find_spec))
-        patches.set(_bootstrap, "_find_and_load", self._loader(_bootstrap_._find_and_load))
+        if not facts.holds("imports"):
+            version = ".".join(map(str, sys.version_info[:3]))
+            raise UsageError(
+                f"Python {version} imports modules in another way than Python 3.11 to 3.14: "
+                f"{facts.false_facts()['imports']}"
+            )
+        _, find, load = (getattr(_bootstrap, name) for name in REPLACED)
+        new = self._waiter(), self._finder(find), self._loader(load)
+        for name, function in zip(REPLACED, new, strict=True):
+            patches.set(_bootstrap, name, function)
         basics: Any = _bootstrap_external._LoaderBasics  # type: ignore[attr-defined]
         patches.set(basics, "exec_module", self._executor(basics.exec_module))
         kind = ExtensionFileLoader
