@@ -9,6 +9,7 @@ import pytest
 from pysmpi.analysis.graph import EventGraph, Scales
 from pysmpi.analysis.path import COMPUTE, CONTENTION, LATENCY, TRANSFER, critical_path
 from pysmpi.analysis.why import analyse
+from pysmpi.trace.events import ARRIVE
 
 FIVE = [
     ("npb_cg.py", 4, "--class", "S"),
@@ -203,3 +204,28 @@ def test_contention_is_told_from_bandwidth(record):
     assert alone.by_cause()[CONTENTION] == 0.0
     assert alone.by_cause()[TRANSFER] > 0.9 * alone.seconds
     assert crowded.seconds > 1.2 * alone.seconds or crowded.by_cause()[CONTENTION] == 0.0
+
+
+@pytest.mark.parametrize("more, expected", [(1e-12, 0.0), (1e-3, 1e-3)])
+def test_a_difference_of_rounding_is_no_contention(record, more, expected):
+    """A flight that ends a little later than latency and bandwidth say."""
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if comm.rank == 0:
+            comm.Recv(np.zeros(1000, np.uint8), 1)
+        else:
+            comm.Send(np.zeros(1000, np.uint8), 0)
+
+    graph = EventGraph(record(main, 2, compute="none", platform="graphene"))
+    flights = [row for row in range(len(graph.kind)) if graph.kind[row] == ARRIVE]
+    assert flights
+    for row in flights:
+        graph.date[row] += more * graph.date[row]
+        graph.date[row + 1 :] = [max(date, graph.date[row]) for date in graph.date[row + 1 :]]
+    path = critical_path(graph)
+    assert path.by_cause()[CONTENTION] == pytest.approx(
+        expected * graph.date[flights[-1]], rel=1e-2, abs=0.0
+    )

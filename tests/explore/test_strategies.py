@@ -13,7 +13,8 @@ import pytest
 
 import pysmpi
 from pysmpi.explore.schedule import Decisions
-from pysmpi.explore.strategy import STRATEGIES
+from pysmpi.explore.strategy import STRATEGIES, make_strategy
+from pysmpi.kernel.choices import MATCH, Alternative
 
 REPEATS = int(os.environ.get("PYSMPI_REPEATS", "1"))  # seeds of each program and strategy
 CONTROLLED = ["random", "urw", "pct:2", "pct:3", "delay:1", "delay:2", "portfolio"]
@@ -234,6 +235,22 @@ def test_the_guarantee_of_pct_is_right() -> None:
     assert result.schedule_note is not None
     assert "n=4 ranks, k=2 steps" in result.schedule_note
     assert f"at most {1 - 1 / (4 * 2):.4g}" in result.schedule_note
+
+
+def test_priorities_change_at_any_step_of_the_longest_run() -> None:
+    """Each of the k steps is as likely as the others, as the guarantee assumes."""
+    steps, runs = 10, 2000
+    options = [Alternative(MATCH, f"{pid}", pid, "", 0) for pid in (0, 1)]
+    strategy = make_strategy("pct:2", 1)
+    strategy.begin(0, 2)
+    strategy.end([0] * steps)  # so long was a run
+    changes: Counter[int] = Counter()
+    for number in range(1, runs):
+        strategy.begin(number, 2)
+        pids = [strategy.pick(MATCH, options) for _ in range(steps)]
+        changes.update(i for i in range(1, steps) if pids[i] != pids[i - 1])
+    assert set(changes) == set(range(1, steps))  # one at step 0 decides who begins
+    assert all(0.7 < changes[i] * steps / runs < 1.3 for i in changes)
 
 
 def test_every_strategy_has_a_line() -> None:

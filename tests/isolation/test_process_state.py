@@ -11,8 +11,10 @@ import pytest
 from ranks_by_hand import run
 
 from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.facets import Umask
 from pysmpi.isolation.kinds import contents
 from pysmpi.isolation.loading.loader import ScriptProgram
+from pysmpi.isolation.versions import Versions
 from pysmpi.patching.lookalike import builtin, like
 
 
@@ -159,6 +161,15 @@ def test_streams_paths_and_hooks_are_a_ranks_own(output):
         3,
     )
     assert lines == [f"captured {rank} mine {rank} {rank}" for rank in range(3)]
+
+
+def test_the_umask_stays_as_it_is_when_it_is_read():
+    before = os.umask(0o27)
+    try:
+        assert Umask(Exchange({}, {}, Versions)).read() == 0o27
+        assert os.umask(0o27) == 0o27
+    finally:
+        os.umask(before)
 
 
 def test_nothing_of_it_remains_after_a_run(output):

@@ -132,6 +132,26 @@ def test_weights_are_the_uses_of_shared_links(tmp_path, form):
             assert dict(zip(names, plan.weights, strict=True)) == expected
 
 
+@pytest.mark.parametrize("weight", ["0", "20537", "8775"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_penalty_of_a_flow_is_its_latency_and_the_weight_over_each_bandwidth(
+    tmp_path, form, weight
+):
+    """The round-trip time of SimGrid's models: `network/weight-S` is in bytes."""
+    path = tmp_path / "machine.xml"
+    one, two = FORMS[form]
+    path.write_text(CLUSTER.format(one=one, two=two))
+    platform = load(path)
+    model, settings = choose(platform, {"network/weight-S": weight})
+    hosts = list(platform.hosts)
+    transport = model.build(platform, hosts, settings)
+    for source, destination in product(range(len(hosts)), repeat=2):
+        if source != destination:
+            route = platform.route(hosts[source], hosts[destination])
+            expected = sum(link.latency + float(weight) / link.bandwidth for link in route.links)
+            assert transport.plan(source, destination, 1000).penalty == pytest.approx(expected)
+
+
 def test_a_member_of_a_cluster_has_two_halves(tmp_path):
     path = tmp_path / "machine.xml"
     path.write_text(CLUSTER.format(one=FORMS["backbones"][0], two=""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ while not (request := comm.Ibarrier()).Test():
     request.Wait()
     break
 comm.reduce(me)
+comm.allreduce("x" * 100 * me, MPI.MAX)  # the longest counts
 if me == 0:
     raise SystemExit
 """
@@ -114,6 +116,12 @@ def test_requests_communicators_and_objects(tmp_path):
     sizes = {operation[6] for call in recording.calls for operation in call.operations
              if operation[0] == "send"}  # fmt: skip
     assert {80, 56} < sizes
+    reductions = [call for call in recording.calls if call.name == "allreduce"]
+    blocks = [
+        part["count"] for call in reductions for operation in call.operations
+        for part in operation if isinstance(part, dict)
+    ]  # fmt: skip
+    assert blocks == [len(pickle.dumps("x" * 200))] * 3
     explained(path, recording)
     members = {tuple(one.members) for one in recording.communicators.values()}
     assert {(0, 1, 2), (2, 0), (1,)} <= members
