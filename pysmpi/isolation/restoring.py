@@ -15,6 +15,7 @@ import signal
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
+from operator import is_
 from types import ModuleType
 from typing import Any
 
@@ -39,6 +40,55 @@ _REGISTRIES = {
 _CACHES = frozenset({"__warningregistry__", "__annotations__", "__abstractmethods__"})
 
 
+class _Snapshot:
+    """The names of a module, and the contents of its classes and registries."""
+
+    def __init__(self, name: str, space: dict[str, Any]) -> None:
+        self.name = name
+        self.space = space
+        self.names = _names(name, space)
+        self.classes: list[tuple[type, dict[str, Any]]] = []
+        self.registries: list[tuple[Any, Any]] = []
+        private = _REGISTRIES.get(name, ())
+        for entry, value in self.names.items():
+            kind = type(value)
+            if kind is dict or kind is list or kind is set:
+                if not entry.startswith("_") or entry in private:
+                    self.registries.append((value, kind(value)))
+            elif kind is type or isinstance(value, type):
+                own = vars(value)
+                if own.get("__module__") == name and _is_plain(value):
+                    self.classes.append((value, dict(own)))
+
+    def is_current(self, space: dict[str, Any]) -> bool:
+        """Whether nothing has changed since."""
+        return (
+            self.space is space
+            and _same(_names(self.name, space), self.names)
+            and all(_same(vars(kind), names) for kind, names in self.classes)
+            and all(thing == contents for thing, contents in self.registries)
+        )
+
+    def restore(self) -> None:
+        """Undo the changes since."""
+        if not _same(self.space, self.names):
+            _restore_names(self.name, self.space, self.names)
+        for kind, names in self.classes:
+            if not _same(vars(kind), names):
+                _restore_class(kind, names)
+        for thing, contents in self.registries:
+            if thing != contents:
+                if isinstance(thing, list):
+                    thing[:] = contents
+                else:
+                    thing.clear()
+                    thing.update(contents)
+
+
+# Of the runs before, by the names of modules: most modules do not change between two runs.
+_snapshots: dict[str, _Snapshot] = {}
+
+
 class Restoring:
     """The standard library and the settings of a process as they are when this is made.
 
@@ -46,9 +96,7 @@ class Restoring:
     """
 
     def __init__(self) -> None:
-        self._spaces: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-        self._classes: list[tuple[type, dict[str, Any]]] = []
-        self._registries: list[tuple[Any, Any]] = []
+        self._modules: list[_Snapshot] = []
         self._known: set[str] = set()
         self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks", "orig_argv")]
         streams: list[Any] = [sys.__stdin__, sys.__stdout__, sys.__stderr__]
@@ -63,38 +111,15 @@ class Restoring:
             module = sys.modules.get(name)
             standard = name.partition(".")[0] in sys.stdlib_module_names
             if standard and name not in _NOT_OURS and type(module) is ModuleType:
-                self._note_module(name, module)
-
-    def _note_module(self, name: str, module: ModuleType) -> None:
-        space = vars(module)
-        names = dict(space)
-        if name in _PUBLIC_ONLY:
-            names = {entry: value for entry, value in names.items() if entry[0] != "_"}
-        self._spaces.append((name, space, names))
-        private = _REGISTRIES.get(name, ())
-        for entry, value in names.items():
-            kind = type(value)
-            if kind is dict or kind is list or kind is set:
-                if not entry.startswith("_") or entry in private:
-                    self._registries.append((value, kind(value)))
-            elif kind is type or isinstance(value, type):
-                own = vars(value)
-                if own.get("__module__") == name and _is_plain(value):
-                    self._classes.append((value, dict(own)))
+                snapshot = _snapshots.get(name)
+                if snapshot is None or not snapshot.is_current(vars(module)):
+                    snapshot = _snapshots[name] = _Snapshot(name, vars(module))
+                self._modules.append(snapshot)
 
     def restore(self) -> None:
         """Restore all changes."""
-        for name, space, names in self._spaces:
-            _restore_names(name, space, names)
-        for kind, names in self._classes:
-            _restore_class(kind, names)
-        for thing, held in self._registries:
-            if thing != held:
-                if isinstance(thing, list):
-                    thing[:] = held
-                else:
-                    thing.clear()
-                    thing.update(held)
+        for snapshot in self._modules:
+            snapshot.restore()
         for name, kept in self._lists:
             now = vars(sys)[name]
             if now is not kept:
@@ -106,6 +131,22 @@ class Restoring:
                     stream.reconfigure(**settings)
         for undo in self._undo:
             undo()
+
+
+def _names(module: str, space: dict[str, Any]) -> dict[str, Any]:
+    """The entries of a module that are restored."""
+    if module in _PUBLIC_ONLY:
+        return {name: value for name, value in space.items() if name[0] != "_"}
+    return dict(space)
+
+
+def _same(now: Mapping[str, object], before: Mapping[str, object]) -> bool:
+    """Whether two mappings have the same objects in the same order, at the speed of C."""
+    return (
+        len(now) == len(before)
+        and all(map(is_, now, before))
+        and all(map(is_, now.values(), before.values()))
+    )
 
 
 def _is_plain(kind: type) -> bool:

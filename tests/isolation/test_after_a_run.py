@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
+import mimetypes
+import string
 import weakref
 from pathlib import Path
 from typing import Any
@@ -83,6 +86,27 @@ def resident() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
+def test_the_standard_library_is_as_the_caller_left_it_before_each_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also what the caller has changed between two runs."""
+
+    def change() -> None:
+        string.digits = "changed"
+        string.added = json.JSONDecoder.added = True  # type: ignore[attr-defined]
+        json.JSONDecoder.own = "changed"  # type: ignore[attr-defined]
+        mimetypes.types_map[".own"] = "changed"
+
+    for value in ("one", "two", "two"):
+        monkeypatch.setattr(string, "digits", value)
+        monkeypatch.setattr(json.JSONDecoder, "own", value, raising=False)
+        monkeypatch.setitem(mimetypes.types_map, ".own", value)
+        pysmpi.run(change, nprocs=2)
+        assert string.digits == json.JSONDecoder.own == value  # type: ignore[attr-defined]
+        assert mimetypes.types_map[".own"] == value
+        assert not hasattr(string, "added") and not hasattr(json.JSONDecoder, "added")
+
+
 def test_memory_stays_flat() -> None:
     def allocate() -> None:
         from mpi4py import MPI

@@ -29,7 +29,9 @@ from importlib.machinery import (
     FrozenImporter,
     PathFinder,
 )
+from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pysmpi.python.installed import directories, site_directories, standard_directories
 from pysmpi.version import HOME
@@ -83,6 +85,8 @@ _STATEMENT = (
     rb"(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))"
 )
 _TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
+# What decided about a loaded module in an earlier run, and whether it was private.
+_loaded_before: WeakKeyDictionary[ModuleType, tuple[object, bool]] = WeakKeyDictionary()
 _TESTS = frozenset(("tests", "test", "testing", "__pycache__", "examples", "docs"))
 
 
@@ -210,13 +214,21 @@ class Rules:
             return private
         spec = getattr(module, "__spec__", None)
         file = getattr(module, "__file__", None)
-        if spec is None:
-            return isinstance(file, str) and not self.installed(file)
-        if is_extension(spec):
-            return False
         # If no tool that runs tests is loaded, no module has its objects.
         tools = not KNOWN_PRIVATE.isdisjoint(sys.modules)
-        return self.by_origin(name, spec, tools=tools)
+        if type(module) is not ModuleType:
+            return self._loaded(name, spec, file, tools)
+        facts = (name, spec, file, tools, self.site, self.own)
+        facts_before, private = _loaded_before.get(module, (None, False))
+        if facts_before != facts:
+            private = self._loaded(name, spec, file, tools)
+            _loaded_before[module] = facts, private
+        return private
+
+    def _loaded(self, name: str, spec: Any, file: object, tools: bool) -> bool:
+        if spec is None:
+            return isinstance(file, str) and not self.installed(file)
+        return not is_extension(spec) and self.by_origin(name, spec, tools=tools)
 
 
 def _places(spec: Any) -> list[str]:
