@@ -59,6 +59,10 @@ OTHERWISE = {
 ELSEWHERE = {
     "-m pytest": "a suite of tests",
     "pytest tests/": "a suite of tests",
+    "pytest -m fast": "a suite of tests",
+    "pytest -q tests/": "a suite of tests",
+    "pytest -n 2": "a suite of tests",
+    "-m tests.mutate": "takes minutes: tests/mutate",
     "calibrate memory": "takes minutes: tests/calibrate",
     "calibrate network": "takes minutes on two computers: tests/calibrate",
     "--platform here.yaml": "the file of calibrate memory",

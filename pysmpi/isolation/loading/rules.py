@@ -36,6 +36,7 @@ from weakref import WeakKeyDictionary
 from pysmpi.python.installed import directories, site_directories, standard_directories
 from pysmpi.version import HOME
 
+_ALWAYS = ("pysmpi", "mpi4py")  # packages that are there in any run
 # All of mpi4py is shared, except the modules with the state of one process.
 MPI4PY_PRIVATE = (
     "mpi4py.MPI",
@@ -100,7 +101,7 @@ class Rules:
     def __init__(self, private: Iterable[str] = (), shared: Iterable[str] = ()) -> None:
         self.ordered: dict[str, bool] = {name: True for name in private}
         self.ordered.update({name: False for name in shared})
-        self.found: dict[str, bool] = {"pysmpi": False, "mpi4py": False}
+        self.found: dict[str, bool] = dict.fromkeys(_ALWAYS, False)
         # The plugin has fixtures and exceptions of the pytest that loads it.
         self.found["pysmpi.pytest_plugin"] = True
         self.found.update({name: True for name in MPI4PY_PRIVATE})
@@ -115,7 +116,7 @@ class Rules:
         if name == "__main__":
             return True
         for table in (self.ordered, self.found):
-            if table:
+            if table and (table is self.ordered or name.startswith(_ALWAYS)):
                 prefix = name
                 while prefix:
                     private = table.get(prefix)
