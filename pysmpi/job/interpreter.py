@@ -12,8 +12,8 @@ from typing import Any
 from greenlet import GreenletExit
 
 from pysmpi.errors import UsageError
-from pysmpi.isolation import facets, finalizers, simulator, teardown
-from pysmpi.isolation.exchange import MISSING, Exchange
+from pysmpi.isolation import finalizers, simulator, teardown
+from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds import (
     attributes,
     c_state,
@@ -27,6 +27,7 @@ from pysmpi.isolation.kinds import (
     registries,
     replacement,
     sent_signals,
+    settings,
     system,
     tools,
     warning_filters,
@@ -38,6 +39,7 @@ from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
 from pysmpi.isolation.loading.rules import Rules
 from pysmpi.isolation.loading.shared_state import SharedState
 from pysmpi.isolation.program_errors import EARLY, strip
+from pysmpi.isolation.rank_state import MISSING
 from pysmpi.isolation.restoring import Restoring
 from pysmpi.isolation.threads import fibers as threads
 from pysmpi.isolation.versions import Versions
@@ -155,7 +157,7 @@ class Interpreter:
         exits.install(patches, imports)
         finalizers.install(patches)
         environment.install(patches)
-        facets.install(patches, exchange)
+        settings.install(patches, exchange)
         sent_signals.install(patches, exchange)
         replacement.install(patches)
         warning_filters.install(patches, exchange, imports)
@@ -329,13 +331,13 @@ class Interpreter:
 
 def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
     sockets.patch_socket(patches, module)
-    facets.patch_socket(patches, module, exchange)
+    settings.patch_socket(patches, module, exchange)
 
 
 def _patch_resource(
     patches: Patches, module: ModuleType, exchange: Exchange, poll_cost: float
 ) -> None:
-    facets.patch_resource(patches, module, exchange)
+    settings.patch_resource(patches, module, exchange)
     cpu_time.patch_resource(patches, module, poll_cost)
 
 

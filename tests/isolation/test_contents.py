@@ -41,7 +41,7 @@ def inside(thing):
 def test_each_rank_has_its_own_contents(kind, way):
     thing = kind()
     exchange = Exchange({}, {}, way)
-    exchange.facets["thing"] = Contents(exchange, "thing", thing)
+    exchange.follow(Contents(exchange, "thing", thing))
     states = [State(number) for number in range(3)]
     expected = [[], [], []]
     for turn, number in enumerate([0, 1, 2, 0, 2, 1, 1, 0]):

@@ -151,7 +151,7 @@ def test_a_module_that_one_of_two_ranks_with_the_same_modules_imports_is_its_own
         for state, module in zip(states, modules):
             exchange.show(state)
             table["y"] = module
-    exchange.belongs_to_rank("x")
+    exchange.modules.belongs_to_rank("x")
     table["x"] = added = types.ModuleType("x")
     for _ in range(2):
         exchange.show(states[0])

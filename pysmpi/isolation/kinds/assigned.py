@@ -15,7 +15,8 @@ from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from pysmpi.isolation.exchange import MISSING, Exchange
+from pysmpi.isolation.exchange import Exchange
+from pysmpi.isolation.rank_state import MISSING
 from pysmpi.python import facts
 
 _STORE = opmap.get("STORE_GLOBAL")
@@ -44,23 +45,24 @@ class Assigned:
     def begin_shared(self) -> None:
         """A shared module is about to be imported."""
         for number, value in self._changed():
-            self.exchange.give(self.exchange.shown, number, value)
+            self.exchange.names.give(self.exchange.shown, number, value)
 
     def end_shared(self) -> None:
         """It has been imported."""
         exchange = self.exchange
+        names = exchange.names
         for number, value in self._changed():
-            exchange.base[number] = exchange.now[number] = value
+            names.common[number] = names.now[number] = value
             exchange.shown.values.pop(number, None)
 
     def _changed(self) -> list[tuple[int, object]]:
-        exchange = self.exchange
-        found = []
+        names = self.exchange.names
+        changed = []
         for number in self.numbers:
-            value = exchange.spaces[number].get(exchange.names[number], MISSING)
-            if value is not exchange.now[number]:
-                found.append((number, value))
-        return found
+            value = names.spaces[number].get(names.names[number], MISSING)
+            if value is not names.now[number]:
+                changed.append((number, value))
+        return changed
 
 
 def _codes(module: ModuleType) -> Iterator[CodeType]:
@@ -128,7 +130,7 @@ class Borrowed:
             if path is not None:
                 value = _inside(value, path)
             if value is not MISSING:
-                exchange.give(exchange.shown, number, value)
+                exchange.names.give(exchange.shown, number, value)
 
 
 def _origin(private: Mapping[str, object], value: Any) -> tuple[str, str | None] | None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 from types import ModuleType
 
-from pysmpi.isolation.exchange import MISSING, Exchange, State
+from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.loading.imports import ImportSystem
+from pysmpi.isolation.rank_state import MISSING
+from pysmpi.isolation.state import Parts
 from pysmpi.patching.patches import Patches
 from pysmpi.python import facts
 from pysmpi.python.frames import module_of_caller
@@ -32,13 +34,14 @@ _OTHERS = frozenset({"sys", "builtins", "__main__"})
 Key = tuple[int, str]
 
 
-class Attributes:
+class Attributes(Parts):
     """The attributes that ranks have assigned in shared modules and their classes."""
 
     name = "attributes"
+    polled = True
 
     def __init__(self, exchange: Exchange, imports: ImportSystem) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.imports = imports
         self.things: dict[Key, object] = {}  # modules and classes
         self.base: dict[Key, object] = {}  # the common values
@@ -59,44 +62,38 @@ class Attributes:
         space = vars(thing)
         if getattr(thing, "__name__", None) in _OTHERS and old is MISSING:
             return
-        for place, watched in enumerate(exchange.names):
-            if watched == name and exchange.spaces[place] is space:
-                return
+        if exchange.names.is_watched(space, name):
+            return
         value = vars(thing).get(name, MISSING)
         if issubclass(type(value), ModuleType):
             whole = f"{getattr(thing, '__name__', '')}.{name}"
             if exchange.table.get(whole) is value:
                 return  # a part of a package
-        exchange.facets.setdefault(self.name, self)
         self.things[key] = thing
         self.base.setdefault(key, old)
-        own = exchange.shown.facets.get(self.name)
-        if own is None:
-            exchange.shown.keep(self.name, own := {})
-        own[key] = value
+        self.own()[key] = value
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the attributes when the rank of `state` continues."""
-        before: dict[Key, object] = last.facets.get(self.name, _NOTHING)
-        now: dict[Key, object] = state.facets.get(self.name, _NOTHING)
-        for key in before:
-            before[key] = vars(self.things[key]).get(key[1], MISSING)  # others assign to it, too
-            if key not in now:
+    def differs(self) -> bool:
+        """Others may have assigned to an attribute of the rank, too."""
+        return bool(self.shown)
+
+    def record(self, state: State) -> None:
+        parts = self.shown
+        for key in parts:
+            parts[key] = vars(self.things[key]).get(key[1], MISSING)
+
+    def install(self, value: dict[Key, object]) -> None:
+        for key in self.shown:
+            if key not in value:
                 self._put(key, self.base[key])
-        for key, value in now.items():
-            self._put(key, value)
+        for key, part in value.items():
+            self._put(key, part)
 
     def _put(self, key: Key, value: object) -> None:
         thing = self.things[key]
         if vars(thing).get(key[1], MISSING) is not value:
             with contextlib.suppress(AttributeError, TypeError):
                 attribute_hooks.put(thing, key[1], value)
-
-    def forget(self, state: State) -> None:
-        """Forget the attributes of a rank that has ended."""
-
-
-_NOTHING: dict[Key, object] = {}
 
 
 def install(patches: Patches, exchange: Exchange, imports: ImportSystem) -> None:

@@ -16,8 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from pysmpi.isolation.exchange import Exchange, State
-from pysmpi.isolation.kinds.contents import ThreadSettings
 from pysmpi.isolation.kinds.rank_environment import here
+from pysmpi.isolation.state import PolledSetting, ProcessState
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -45,20 +45,21 @@ def _library() -> Any:
     return ctypes.PyDLL(None)
 
 
-class CVariables:
+class CVariables(ProcessState):
     """The variables of C. Those that ranks set with `os.putenv` are among them."""
 
     name = "variables of C"
+    polled = True
 
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.array = ctypes.POINTER(ctypes.c_char_p).in_dll(_library(), "environ")
-        self.base = self.read()
-        variables: Any = exchange.facets.get("variables")
-        for key in exchange.shown.facets.get("variables", ()):
-            _assign(self.base, key, variables.base[key])
+        self.common = self.capture()
+        variables: Any = exchange.process_states.get("variables")
+        for key in exchange.shown.own.get("variables", ()):
+            _assign(self.common, key, variables.shared[key])
 
-    def read(self) -> dict[bytes, bytes]:
+    def capture(self) -> dict[bytes, bytes]:
         """The variables that C code sees now."""
         found: dict[bytes, bytes] = {}
         place = 0
@@ -68,32 +69,29 @@ class CVariables:
             place += 1
         return found
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the variables when the rank of `state` continues."""
-        now = self.read()
-        if last is self.exchange.outside:
-            self.base = now
-        else:
-            last.keep(self.name, now)
-        wanted = state.facets.get(self.name)
-        if wanted is None:
-            wanted = dict(self.base)
-            for key, value in state.facets.get("variables", {}).items():
-                _assign(wanted, key, value)
-        for name in now.keys() - wanted.keys():
+    def differs(self) -> bool:
+        return True
+
+    def initial(self, state: State) -> dict[bytes, bytes]:
+        """The common variables, with those that the rank has set with `os.putenv`."""
+        variables: dict[bytes, bytes] = dict(self.common)
+        for key, value in state.own.get("variables", {}).items():
+            _assign(variables, key, value)
+        return variables
+
+    def install(self, value: dict[bytes, bytes]) -> None:
+        now = self.capture()
+        for name in now.keys() - value.keys():
             _unsetenv(name)
-        for name, value in wanted.items():
-            if now.get(name) != value:
-                _putenv(name, value)
+        for name, text in value.items():
+            if now.get(name) != text:
+                _putenv(name, text)
 
     def changed(self) -> dict[bytes, bytes | None]:
         """The variables of the running rank that differ from the common ones."""
-        now, base = self.read(), self.base
-        names = now.keys() | base.keys()
-        return {name: now.get(name) for name in names if now.get(name) != base.get(name)}
-
-    def forget(self, state: State) -> None:
-        """Forget the variables of a rank that has ended."""
+        now, common = self.capture(), self.common
+        names = now.keys() | common.keys()
+        return {name: now.get(name) for name in names if now.get(name) != common.get(name)}
 
 
 def _assign(variables: dict[bytes, bytes], name: bytes, value: bytes | None) -> None:
@@ -103,42 +101,35 @@ def _assign(variables: dict[bytes, bytes], name: bytes, value: bytes | None) -> 
         variables[name] = value
 
 
-class RandomNumbers:
+class RandomNumbers(ProcessState):
     """The generator of `rand` and `random`: a table for each rank, which glibc works in."""
 
     name = "random numbers of C"
 
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         library = _library()
         self._set = library.setstate
         library.initstate.restype = self._set.restype = ctypes.c_void_p
         library.initstate.argtypes = [ctypes.c_uint, ctypes.c_void_p, ctypes.c_size_t]
         self._set.argtypes = [ctypes.c_void_p]
         self._spare = ctypes.create_string_buffer(_STATE)
-        self._common = library.initstate(1, self._spare, _STATE)
-        self._initial = ctypes.string_at(self._common, _STATE)
-        self._tables: dict[State, Any] = {}
-        self._use(exchange.shown)
+        address = library.initstate(1, self._spare, _STATE)
+        self._original = ctypes.string_at(address, _STATE)
+        self.common = (ctypes.c_char * _STATE).from_address(address)
+        self.shown = self.initial(exchange.shown)
+        self.install(self.shown)
 
-    def _use(self, state: State) -> None:
+    def initial(self, state: State) -> Any:
+        """A new table of the rank, which it keeps."""
         if state is self.exchange.outside:
-            self._set(self._common)
-            return
-        table = self._tables.get(state)
-        if table is None:
-            table = ctypes.create_string_buffer(self._initial, _STATE)
-            self._tables[state] = table
-            state.keep(self.name, None)
-        self._set(ctypes.addressof(table))
+            return self.common
+        table = ctypes.create_string_buffer(self._original, _STATE)
+        state.keep(self.name, table)
+        return table
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the table when the rank of `state` continues."""
-        self._use(state)
-
-    def forget(self, state: State) -> None:
-        """Forget the table of a rank that has ended; it is in use no more."""
-        self._tables.pop(state, None)
+    def install(self, value: Any) -> None:
+        self._set(ctypes.addressof(value))
 
 
 def _random48() -> tuple[Callable[[], Any], Callable[[Any], object]]:
@@ -225,32 +216,27 @@ class CState:
 
     def _arm(self, kind: str) -> None:
         exchange = self.exchange
-        facet: Any
+        state: ProcessState
         try:
             if kind == "environment":
-                facet = CVariables(exchange)
+                state = CVariables(exchange)
             elif kind == "random":
-                facet = RandomNumbers(exchange)
+                state = RandomNumbers(exchange)
             else:
-                facet = ThreadSettings(exchange, kind, *_accesses(kind))
-                before = exchange.facets.get(kind)
+                state = PolledSetting(exchange, kind, *_accesses(kind))
+                before = exchange.process_states.get(kind)
                 if before is not None:
-                    facet.base = before.base
+                    state.common = before.common
         except (AttributeError, ValueError):
             return  # another C library
-        # What is read must not have been exchanged by another facet.
-        others = {name: one for name, one in exchange.facets.items() if name != facet.name}
-        exchange.facets.clear()
-        exchange.facets[facet.name] = facet
-        exchange.facets.update(others)
+        exchange.follow(state)
 
     def arm_errno(self, module: Any) -> None:
         """A rank may set the copy of `errno` that ctypes keeps."""
         if "errno" not in self.armed and here() is not None:
             self.armed.add("errno")
-            name = "errno of ctypes"
-            self.exchange.facets[name] = ThreadSettings(
-                self.exchange, name, module.get_errno, self._set_errno
+            self.exchange.follow(
+                PolledSetting(self.exchange, "errno of ctypes", module.get_errno, self._set_errno)
             )
 
     _set_errno: Callable[[int], int] = staticmethod(ctypes.set_errno)

@@ -14,13 +14,14 @@ from typing import Any
 
 from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.kept_files import Kept
+from pysmpi.isolation.state import Parts
 from pysmpi.own_process.descriptors import is_open
 
 _close, _dup2 = os.close, os.dup2
 Keep = Callable[[int, tuple[Kept | None, ...]], Kept | None]
 
 
-class ChosenDescriptors:
+class ChosenDescriptors(Parts):
     """The files under the numbers that ranks have chosen.
 
     `keep(fd, known)` makes a duplicate of a file, or finds it among known ones; `let_go(kept)`
@@ -28,9 +29,10 @@ class ChosenDescriptors:
     """
 
     name = "chosen descriptors"
+    polled = True
 
     def __init__(self, exchange: Exchange, keep: Keep, let_go: Callable[[Kept], None]) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.keep, self.let_go = keep, let_go
         self.base: dict[int, Kept | None] = {}  # the common files; None for none
         self.actual: dict[int, Kept | None] = {}  # that are in place
@@ -39,7 +41,7 @@ class ChosenDescriptors:
         """Call a function of the running rank that puts a file under a number."""
         if number not in self.base:
             self.base[number] = self.actual[number] = self.keep(number, ())
-            self.exchange.facets[self.name] = self
+            self.follow()
         answer = choose()
         self._note(self.exchange.shown, number)
         return answer
@@ -48,7 +50,7 @@ class ChosenDescriptors:
         """The running rank has got a number that was free."""
         if number not in self.base:
             self.base[number] = self.actual[number] = None
-            self.exchange.facets[self.name] = self
+            self.follow()
         self._note(self.exchange.shown, number)
 
     def _note(self, state: State, number: int) -> None:
@@ -61,20 +63,22 @@ class ChosenDescriptors:
         if state is self.exchange.outside:
             self.base[number] = now
             return
-        own = state.facets.get(self.name)
-        if own is None:
-            state.keep(self.name, own := {})
+        own = self.own()
         old = own.get(number)
         own[number] = now
         if old is not None:
             self.let_go(old)
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the files when the rank of `state` continues."""
-        own = state.facets.get(self.name, _NOTHING)
+    def differs(self) -> bool:
+        return True
+
+    def record(self, state: State) -> None:
         for number in self.base:
-            self._note(last, number)
-            wanted = own.get(number, self.base[number])
+            self._note(state, number)
+
+    def install(self, value: dict[int, Kept | None]) -> None:
+        for number in self.base:
+            wanted = value.get(number, self.base[number])
             if wanted is self.actual[number]:
                 continue
             with contextlib.suppress(OSError):
@@ -86,9 +90,6 @@ class ChosenDescriptors:
 
     def forget(self, state: State) -> None:
         """Close the files of a rank that has ended."""
-        for kept in state.facets.get(self.name, _NOTHING).values():
+        for kept in state.own[self.name].values():
             if kept is not None and kept not in self.base.values():
                 self.let_go(kept)
-
-
-_NOTHING: dict[int, Kept | None] = {}

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy
 
-from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.exchange import Exchange
+from pysmpi.isolation.state import PolledSetting, ProcessState
 from pysmpi.isolation.versions import Versions
 
 # Before numpy 2.0, and for print options before 2.2, numpy keeps its settings for the process.
@@ -43,68 +44,55 @@ CONTAINERS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Contents:
+class Contents(ProcessState):
     """The contents of one container, for each rank that has changed them."""
 
+    polled = True
+
     def __init__(self, exchange: Exchange, name: str, thing: object) -> None:
+        super().__init__(exchange)
         self.name = name
         self.thing = thing
         self.add = _push if name.endswith("+") else _add
-        self.base = self.shown = _copy(thing)
+        self.common = self.shown = _copy(thing)
         self.version: Versions | None = None
-        if exchange.known and isinstance(thing, dict):
+        if exchange.exact and isinstance(thing, dict):
             self.version = exchange.versions()
             self.version.note(self.version.add(thing))
-        self.exchange = exchange
 
-    def changed(self) -> bool:
-        """Whether the contents differ from those that were put there."""
+    def differs(self) -> bool:
         if self.version is not None:
             return self.version.differs(0)
         return not _same(self.thing, self.shown)
 
-    def note(self, state: State) -> None:
-        """Record the changes of the current state."""
-        if self.changed():
-            self.shown = _copy(self.thing)
-            if self.version is not None:
-                self.version.note(0)
-            if state is self.exchange.outside:
-                self.base = self.shown
-            else:
-                state.keep(self.name, self.shown)
+    def capture(self) -> object:
+        if self.version is not None:
+            self.version.note(0)
+        return _copy(self.thing)
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the contents when the rank of `state` continues."""
-        self.note(last)
-        wanted = state.facets.get(self.name, self.base)
-        if wanted is not self.shown:
-            _fill(self.thing, wanted)
-            self.shown = wanted
-            if self.version is not None:
-                self.version.note(0)
-
-    def forget(self, state: State) -> None:
-        """Forget the contents of a rank that has ended."""
+    def install(self, value: object) -> None:
+        _fill(self.thing, value)
+        if self.version is not None:
+            self.version.note(0)
 
     # Additions of a shared module during its import, which happens once, are for all ranks.
 
     def begin_shared(self) -> None:
-        self.note(self.exchange.shown)
+        if self.differs():
+            self.record(self.exchange.shown)
 
     def end_shared(self) -> None:
-        if not self.changed():
+        if not self.differs():
             return
         before = self.shown
-        self.note(self.exchange.shown)
-        others = [state.facets for state in self.exchange.live]
-        for facets in others:
-            mine = facets.get(self.name)
+        self.record(self.exchange.shown)
+        for state in self.exchange.live:
+            mine = state.own.get(self.name)
             if mine is not None and mine is not self.shown:
                 self.add(mine, self.shown, before)
-        if self.base is before:
-            self.base = _copy(self.base)
-        self.add(self.base, self.shown, before)
+        if self.common is before:
+            self.common = _copy(self.common)
+        self.add(self.common, self.shown, before)
 
 
 # Methods that a class of containers has in place of these may warn, or change the filters of
@@ -175,32 +163,6 @@ def _joined(mine: Any, now: Any, before: Any) -> Any:
     return joined
 
 
-class ThreadSettings:
-    """Settings that a package keeps for each thread, or in C: read and set at every switch."""
-
-    def __init__(
-        self, exchange: Exchange, name: str, get: Callable[[], Any], put: Callable[[Any], object]
-    ) -> None:
-        self.name = name
-        self.get, self.put = get, put
-        self.exchange = exchange
-        self.base = get()
-
-    def forget(self, state: State) -> None:
-        """Forget the setting of a rank that has ended."""
-
-    def show(self, last: State, state: State) -> None:
-        """Exchange the setting when the rank of `state` continues."""
-        value = self.get()
-        if last is self.exchange.outside:
-            self.base = value
-        else:
-            last.keep(self.name, value)
-        wanted = state.facets.get(self.name, self.base)
-        if wanted is not value:
-            self.put(wanted)
-
-
 def _find(module: ModuleType, path: str) -> Iterator[tuple[str, object]]:
     """The containers that a path names."""
     thing: object = module
@@ -234,9 +196,9 @@ def watch(exchange: Exchange, imports: Any, module: ModuleType) -> None:
 
 def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str) -> None:
     for name, thing in _find(module, path):
-        if name not in exchange.facets:
+        if not exchange.follows(name):
             contents = Contents(exchange, name, thing)
-            exchange.facets[name] = contents
+            contents.follow()
             imports.begin_shared.append(contents.begin_shared)
             imports.end_shared.append(contents.end_shared)
 
@@ -246,7 +208,7 @@ def watch_numpy_errors(exchange: Exchange, module: Any) -> None:
     if hasattr(module, "geterrobj"):
         name, get, put = "numpy errors", module.geterrobj, module.seterrobj
         # A copy: numpy changes the list that it gives.
-        exchange.facets[name] = ThreadSettings(exchange, name, lambda: list(get()), put)
+        exchange.follow(PolledSetting(exchange, name, lambda: list(get()), put))
 
 
 def watch_torch(exchange: Exchange, module: Any) -> None:
@@ -257,7 +219,7 @@ def watch_torch(exchange: Exchange, module: Any) -> None:
         "random": (module.get_rng_state, module.set_rng_state),
     }
     for name, (get, put) in settings.items():
-        exchange.facets[f"torch {name}"] = ThreadSettings(exchange, f"torch {name}", get, put)
+        exchange.follow(PolledSetting(exchange, f"torch {name}", get, put))
 
 
 def install(

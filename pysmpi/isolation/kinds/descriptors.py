@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pysmpi.isolation.exchange import Exchange, State
-from pysmpi.isolation.facets import Facet
 from pysmpi.isolation.kinds.chosen_descriptors import ChosenDescriptors
 from pysmpi.isolation.kinds.kept_files import Kept, identity_of
 from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.kinds.tools import outside_of_ranks
+from pysmpi.isolation.state import Setting
 from pysmpi.own_process.descriptors import is_open
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
@@ -46,15 +46,16 @@ _fcntl: Any = getattr(fcntl, "fcntl", None)
 Kepts = tuple[Kept | None, ...]  # of descriptors 0 to 2; None for one that is closed
 
 
-class Descriptors(Facet):
+class Descriptors(Setting):
     """The files of descriptors 0 to 2."""
 
     name = "descriptors"
+    polled = True
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__(exchange)
-        self.base: Kepts = ()
-        self.actual: Kepts = ()
+        self.common: Kepts = ()
+        self.shown: Kepts = ()
         self.open: set[Kept] = set()
         streams = sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__
         ours = {id(stream): stream for stream in streams if _is_ours(stream)}
@@ -102,11 +103,12 @@ class Descriptors(Facet):
         """Call a function that changes some descriptors of the rank that is running."""
         exchange = self.exchange
         state = exchange.shown
-        if state is exchange.outside and self.name not in exchange.facets:
-            return function(*args, **kwargs)
-        if self.name not in exchange.facets:
-            self._follow()
-        if self.name not in state.facets:
+        if not exchange.follows(self.name):
+            if state is exchange.outside:
+                return function(*args, **kwargs)
+            self.common = self.shown = tuple(self._keep(fd, ()) for fd in STANDARD)
+            self.follow()
+        if self.name not in state.own:
             self._flush()  # others wrote to the common descriptors, too
         try:
             return function(*args, **kwargs)
@@ -114,10 +116,6 @@ class Descriptors(Facet):
             self._note(state, which)
 
     # Keeping the files of the other ranks
-
-    def _follow(self) -> None:
-        self.base = self.actual = tuple(self._keep(fd, ()) for fd in STANDARD)
-        self.exchange.facets[self.name] = self
 
     def _keep(self, fd: int, known: tuple[Kept | None, ...]) -> Kept | None:
         """The current file of a descriptor: a known one, or a new one."""
@@ -143,17 +141,17 @@ class Descriptors(Facet):
 
     def _note(self, state: State, which: Iterable[int] = STANDARD) -> None:
         """Record the current files of the descriptors that may have changed."""
-        old: Kepts = state.facets.get(self.name, self.base)
+        old: Kepts = state.own.get(self.name, self.common)
         found = list(old)
         for fd in which:
             number = int(fd)
-            found[number] = self._keep(number, (self.base[number], old[number], *old))
-        self.actual = new = tuple(found)
+            found[number] = self._keep(number, (self.common[number], old[number], *old))
+        self.shown = new = tuple(found)
         if state is self.exchange.outside:
-            self.base = new
-        elif new == self.base:
-            self.actual = self.base
-            state.facets.pop(self.name, None)
+            self.common = new
+        elif new == self.common:
+            self.shown = self.common
+            state.own.pop(self.name, None)
         else:
             state.keep(self.name, new)
         self._let_go(old, new)
@@ -175,7 +173,7 @@ class Descriptors(Facet):
                 break
 
     def _let_go(self, old: Kepts, new: Kepts) -> None:
-        for kept in set(old) - set(new) - set(self.base) - {None}:
+        for kept in set(old) - set(new) - set(self.common) - {None}:
             assert kept is not None
             self.open.discard(kept)
             with contextlib.suppress(OSError):
@@ -183,31 +181,32 @@ class Descriptors(Facet):
 
     # Exchanging
 
-    def show(self, last: State, state: State) -> None:
-        if self.name in last.facets and any(
-            is_open(fd) is not (self.actual[fd] is not None) for fd in STANDARD
-        ):
-            self._note(last)  # a file took the number of one that was closed, or C code closed it
-        wanted: Kepts = state.facets.get(self.name, self.base)
-        actual = self.actual
-        if wanted is actual:
-            return
+    def differs(self) -> bool:
+        """Whether a file took the number of one that was closed, or C code closed one."""
+        return self.name in self.exchange.shown.own and any(
+            is_open(fd) is not (self.shown[fd] is not None) for fd in STANDARD
+        )
+
+    def record(self, state: State) -> None:
+        self._note(state)
+
+    def install(self, value: Kepts) -> None:
+        actual = self.shown
         self._flush()
         for fd in STANDARD:
-            kept = wanted[fd]
+            kept = value[fd]
             if kept is not actual[fd]:
                 with contextlib.suppress(OSError):
                     if kept is None:
                         _close(fd)
                     else:
                         _dup2(kept.number, fd, kept.inheritable)
-        self.actual = wanted
 
     def _flush(self) -> None:
         """Write the contents of shared buffers to the current files of the descriptors."""
         with outside_of_ranks():
             for fd in (1, 2):
-                if self.actual[fd] is not None:
+                if self.shown[fd] is not None:
                     make_room(fd)
             for stream in self.streams:
                 try:
@@ -219,7 +218,7 @@ class Descriptors(Facet):
             _fflush(None)
 
     def forget(self, state: State) -> None:
-        self._let_go(state.facets[self.name], self.base)
+        self._let_go(state.own[self.name], self.common)
 
     def close(self) -> None:
         """Close all duplicates, at the end of the run."""
@@ -227,7 +226,7 @@ class Descriptors(Facet):
             with contextlib.suppress(OSError):
                 _close(kept.number)
         self.open.clear()
-        self.exchange.facets.pop(self.chosen.name, None)  # their duplicates are closed
+        self.exchange.end_following(self.chosen.name)  # their duplicates are closed
 
 
 def _is_ours(stream: Any) -> bool:

@@ -171,9 +171,9 @@ def patch_children(patches: Patches, module: Any, exchange: Exchange) -> None:
         if rank_environment is None or args[environment] is not None:
             return real(*args)
         variables = dict(vars(os.environ)["_data"].items())
-        variables.update(rank_environment.state.facets.get("variables", {}))  # by `os.putenv`
+        variables.update(rank_environment.state.own.get("variables", {}))  # by `os.putenv`
         variables.update(for_children)
-        of_c = exchange.facets.get("variables of C")
+        of_c = exchange.process_states.get("variables of C")
         if of_c is not None:
             variables.update(of_c.changed())
         own = [key + b"=" + value for key, value in variables.items() if value is not None]

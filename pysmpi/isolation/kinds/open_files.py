@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pysmpi.isolation.exchange import Exchange
+from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.descriptors import OWN
+from pysmpi.isolation.state import ProcessState
 from pysmpi.own_process.descriptors import open_descriptors
 
 _NOBODY = object()
 
 
-class OpenFiles:
+class OpenFiles(ProcessState):
     """The states that opened the descriptors.
 
-    It looks for changes whenever another state is shown: before its facets are exchanged, and after
-    that.
+    It looks for changes at each switch: when the values of the last rank are recorded, and after
+    those of the next one are installed.
     """
 
+    name = "open files"
+    polled = after_others = True
+
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self._owners: dict[int, object] = {}
         self._known: set[int] | None = None
         self._first = 0  # the number of those that were open before
@@ -43,32 +47,27 @@ class OpenFiles:
             self._owners[fd] = state
         self._known = now
 
-    def _begin(self) -> None:
-        facets = self.exchange.facets
-        others = dict(facets)
-        facets.clear()
-        facets["open files, before"] = _Look(self, by_last=True)
-        facets.update(others)
-        facets["open files, after"] = _Look(self, by_last=False)
+    def initial(self, state: State) -> State:
+        """A value for each state, so that `install` is called at each switch."""
+        return state
+
+    def differs(self) -> bool:
+        return True
+
+    def record(self, state: State) -> None:
+        """The state ends to be shown: new descriptors are its own."""
+        self.look(state)
+
+    def install(self, value: object) -> None:
+        """Other states have been installed: the descriptors that they opened are nobody's."""
+        self.look(_NOBODY)
 
     def count(self) -> int:
         """The number for the state that is shown."""
         if self._known is None:
-            self._begin()
+            self.follow()
         shown = self.exchange.shown
         self.look(shown)
         own = sum(owner is shown for owner in self._owners.values())
         # One more: that of the directory, which a process counts while it looks.
         return self._first - self._closed[shown] + own + 1
-
-
-class _Look:
-    """One of the two looks, in the place of a facet."""
-
-    def __init__(self, files: OpenFiles, by_last: bool) -> None:
-        self._files = files
-        self._by_last = by_last
-
-    def show(self, last: object, state: object) -> None:
-        """Another state follows: new descriptors belong to the last one, or to none."""
-        self._files.look(last if self._by_last else _NOBODY)

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from pysmpi.errors import UsageError
 from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.state import ProcessState
 
 try:
     import fcntl
@@ -42,13 +43,16 @@ _MOST_FILES = 200  # files of ranks that are open at a time
 Prefix = Callable[[int, str], bytes]
 
 
-class RankOutput:
+class RankOutput(ProcessState):
     """A context manager that passes the output of ranks on.
 
     `prefix(rank, stream)` is put before each line, if there is one. `files[stream](rank)` is the
     file of a rank for a stream, which then does not reach the terminal; ranks may share a file.
     Raises UsageError at the end of the run if something could not be written.
     """
+
+    name = "output"
+    polled = True
 
     def __init__(
         self,
@@ -88,7 +92,8 @@ class RankOutput:
 
     def attach(self, exchange: Exchange) -> None:
         """Follow the switches of ranks of a run."""
-        exchange.facets["output"] = self
+        self.exchange = exchange
+        self.follow()
 
     def __exit__(
         self,
@@ -133,15 +138,22 @@ class RankOutput:
 
     # Called at switches of ranks
 
-    def show(self, last: State, state: State) -> None:
-        """Another rank continues: what was written until now is the output of the last one."""
+    def initial(self, state: State) -> State:
+        """A value for each state, so that `install` is called at each switch."""
+        return state
+
+    def differs(self) -> bool:
+        return True
+
+    def record(self, state: State) -> None:
+        """What was written until now is the output of the rank that has run."""
         self._flush()
         with self._lock:
             self._drain()
-            self.owner = state
 
-    def forget(self, state: State) -> None:
-        """A rank has ended: nothing is kept in its state."""
+    def install(self, value: State) -> None:
+        with self._lock:
+            self.owner = value
 
     def _flush(self) -> None:
         """Write the buffers of Python and of C to the descriptors."""

@@ -12,14 +12,14 @@ import copyreg
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
 from pysmpi.isolation.exchange import Exchange, State
-from pysmpi.isolation.facets import Setting
 from pysmpi.isolation.kinds.contents import Contents
 from pysmpi.isolation.kinds.rank_environment import here
+from pysmpi.isolation.state import Accessed, Parts, ProcessState
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -41,9 +41,9 @@ class Registries:
 
     def separate(self, name: str, thing: object) -> None:
         """Exchange the contents of a dictionary or list from now on."""
-        if name not in self.exchange.facets and isinstance(thing, dict | list):
+        if not self.exchange.follows(name) and isinstance(thing, dict | list):
             contents = Contents(self.exchange, name, thing)
-            self.exchange.facets[name] = contents
+            contents.follow()
             self.imports.begin_shared.append(contents.begin_shared)
             self.imports.end_shared.append(contents.end_shared)
 
@@ -91,7 +91,7 @@ def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
     found = _dictionaries(low, "_dialects")
     registries.patch(patches, module, ("register_dialect", "unregister_dialect"), found)
     real = module.field_size_limit
-    setting = Setting(registries.exchange, "size of csv fields", real, real)
+    setting = Accessed(registries.exchange, "size of csv fields", real, real)
 
     def field_size_limit(*args: int) -> Any:
         return setting.change(real, *args) if args else real()
@@ -163,7 +163,7 @@ def patch_namespaces(patches: Patches, module: Any, registries: Registries) -> N
 def patch_special(patches: Patches, module: Any, registries: Registries) -> None:
     """Give every rank its own treatment of errors in special functions (`scipy.special.seterr`)."""
     real, get = module.seterr, module.geterr
-    setting = Setting(
+    setting = Accessed(
         registries.exchange, "errors of special functions", get, lambda value: real(**value)
     )
     for holder in (module, sys.modules.get("scipy.special._ufuncs")):
@@ -171,32 +171,25 @@ def patch_special(patches: Patches, module: Any, registries: Registries) -> None
             setting.replace(patches, holder, "seterr")
 
 
-class VirtualSubclasses:
+class VirtualSubclasses(Parts):
     """The classes that ranks have registered with abstract base classes of shared modules."""
 
     name = "virtual subclasses"
 
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.register = _low._abc_register
 
     def note(self, cls: type, subclass: type) -> None:
         """The running rank has registered a class."""
-        state = self.exchange.shown
-        self.exchange.facets[self.name] = self
-        own = state.facets.get(self.name)
-        if own is None:
-            state.keep(self.name, own := {})
-        own[cls, subclass] = None
+        self.own()[cls, subclass] = None
 
-    def show(self, last: State, state: State) -> None:
-        """Exchange the registrations when the rank of `state` continues."""
-        before = last.facets.get(self.name, _NOTHING)
-        now = state.facets.get(self.name, _NOTHING)
+    def install(self, value: dict[tuple[type, type], None]) -> None:
+        before = self.shown
         for cls, subclass in before:
-            if (cls, subclass) not in now:
+            if (cls, subclass) not in value:
                 self._remove(cls, subclass)
-        for cls, subclass in now:
+        for cls, subclass in value:
             if (cls, subclass) not in before:
                 self.register(cls, subclass)
 
@@ -210,35 +203,35 @@ class VirtualSubclasses:
             if other is not None and other is not subclass:
                 self.register(cls, other)
 
-    def forget(self, state: State) -> None:
-        """Forget the registrations of a rank that has ended."""
 
-
-class Codecs:
+class Codecs(ProcessState):
     """The search functions for codecs that ranks have registered, and their error handlers."""
 
     name = "codecs"
+    common: Sequence[Any] = ()
+    shown: Sequence[Any] = ()
 
     def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.errors: dict[str, dict[State, Any]] = {}  # by name, for each rank that has one
 
     def note(self, function: object, added: bool) -> None:
         """The running rank has registered a search function, or removed it."""
         state = self.exchange.shown
-        self.exchange.facets[self.name] = self
-        own = list(state.facets.get(self.name, ()))
+        self.follow()
+        own = list(state.own.get(self.name, ()))
         if added:
             own.append(function)
         elif function in own:
             own.remove(function)
+        self.shown = own
         state.keep(self.name, own)
 
-    def show(self, last: State, state: State) -> None:
+    def install(self, value: Sequence[Any]) -> None:
         """Exchange the functions; Python forgets the codecs that it has found."""
-        for function in last.facets.get(self.name, ()):
+        for function in self.shown:
             _unregister(function)
-        for function in state.facets.get(self.name, ()):
+        for function in value:
             _register(function)
 
     def forget(self, state: State) -> None:
@@ -246,7 +239,7 @@ class Codecs:
         for own in self.errors.values():
             own.pop(state, None)
 
-    def install(self, patches: Patches, registries: Registries) -> None:
+    def replace_functions(self, patches: Patches, registries: Registries) -> None:
         """Let ranks register codecs and handlers of their own."""
         real_add, real_remove = _codecs.register, _codecs.unregister
         real_error, real_look = _codecs.register_error, _codecs.lookup_error
@@ -270,9 +263,9 @@ class Codecs:
                 real_error(errors, self._dispatcher(errors, real_look))
             state = self.exchange.shown
             self.errors[errors][state] = handler
-            if self.name not in state.facets:
+            if self.name not in state.own:
                 state.keep(self.name, ())  # to be forgotten with it
-                self.exchange.facets[self.name] = self
+                self.follow()
 
         def lookup_error(errors: str, /) -> Any:
             own = self.errors.get(errors)
@@ -304,9 +297,6 @@ class Codecs:
 
         vars(handle)["common"] = common
         return handle
-
-
-_NOTHING: dict[tuple[type, type], None] = {}
 
 
 def _patch_hooks(patches: Patches, registries: Registries) -> None:
@@ -349,7 +339,7 @@ def install(patches: Patches, registries: Registries) -> None:
     found = _dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
     _patch_hooks(patches, registries)
-    Codecs(registries.exchange).install(patches, registries)
+    Codecs(registries.exchange).replace_functions(patches, registries)
     subclasses = VirtualSubclasses(registries.exchange)
     real: Any = vars(abc).get("_abc_register")
     if real is not None:

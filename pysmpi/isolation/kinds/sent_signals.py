@@ -62,11 +62,11 @@ def _send_to_itself(number: int, send: Callable[[], Any]) -> Any:
 
 def _handler_of(exchange: Exchange, target: RankEnvironment, number: int) -> object:
     """The handler of a rank that is not running."""
-    facet = exchange.facets.get("signals")
+    handlers = exchange.process_states.get("signals")
     common = _getsignal(number)
-    if facet is not None:
-        common = facet.base.get(number, common)
-    handler = target.state.facets.get("signals", {}).get(number, common)
+    if handlers is not None:
+        common = handlers.shared.get(number, common)
+    handler = target.state.own.get("signals", {}).get(number, common)
     if str(getattr(handler, "__module__", "")).startswith("pysmpi."):
         return signal.SIG_DFL  # that of the simulator
     return handler

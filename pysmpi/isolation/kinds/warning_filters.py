@@ -56,7 +56,7 @@ class _Filters:
         if state is exchange.outside or id(state) in self._importing:
             return
         space: dict[str, Any] = vars(warnings)
-        if space["filters"] is exchange.base[self.number]:
+        if space["filters"] is exchange.names.common[self.number]:
             space["filters"] = list(space["filters"])
             space["onceregistry"] = dict(space["onceregistry"])
 
@@ -83,7 +83,7 @@ class _Filters:
             registry = space.get(_REGISTRY)
             if registry is not None:
                 number = exchange.watch(space, _REGISTRY, lambda owner, common: {})
-                exchange.give(exchange.shown, number, registry)
+                exchange.names.give(exchange.shown, number, registry)
                 self.registries[name] = number
 
     def moved(self, msg: Any) -> bool:
@@ -116,7 +116,7 @@ class _Filters:
         own = space["filters"]
         begun = self._importing.setdefault(id(exchange.shown), [])
         begun.append((own, list(own)))
-        if own is not exchange.base[self.number]:
+        if own is not exchange.names.common[self.number]:
             space["filters"] = list(own)
 
     def end_shared(self) -> None:
@@ -126,7 +126,7 @@ class _Filters:
         own, before = begun.pop()
         if not begun:
             del self._importing[id(exchange.shown)]
-        old = exchange.base[self.number]
+        old = exchange.names.common[self.number]
         changed = space["filters"]
         known = list(map(id, before))
         new = [entry for entry in changed if id(entry) not in known]
@@ -138,7 +138,7 @@ class _Filters:
                 mine[0:0] = [entry for entry in new if entry not in mine]
 
     def _lists_of_ranks(self, own: Any) -> list[list[Any]]:
-        base = self.exchange.base[self.number]
+        base = self.exchange.names.common[self.number]
         found = [own] if own is not base else []
         for state in self.exchange.live:
             mine = state.values.get(self.number)

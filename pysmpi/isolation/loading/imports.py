@@ -29,9 +29,10 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
-from pysmpi.isolation.exchange import MISSING, Exchange, State
+from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.assigned import Assigned, Borrowed
 from pysmpi.isolation.loading.rules import KNOWN_SHARED, Rules
+from pysmpi.isolation.rank_state import MISSING
 from pysmpi.isolation.threads.locks import running, wait
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.patches import Patches, disguise, is_module
@@ -168,7 +169,7 @@ class ImportSystem:
             if spec is None:
                 return None
             if not self.rules.decide(name, spec, self.importing_shared > 0):
-                self.exchange.belongs_to_all(name)
+                self.exchange.modules.belongs_to_all(name)
                 return spec
             if usual and type(spec.loader) in _PLAIN:
                 self._specs[key] = _own(spec)
@@ -203,7 +204,7 @@ class ImportSystem:
     def _belongs_to_rank(self, name: str) -> None:
         """Note that `name` will be a private module of the rank that imports it."""
         exchange = self.exchange
-        exchange.belongs_to_rank(name)
+        exchange.modules.belongs_to_rank(name)
         parent, _, child = name.rpartition(".")
         module = exchange.table.get(parent) if parent in exchange.shared else None
         if is_module(module):
@@ -247,7 +248,7 @@ class ImportSystem:
         fiber: object = running()
         key = self._key(name)
         if not isinstance(fiber, ranks.Fiber) or self._is_circular(key, fiber):
-            self.exchange.end_partial(name)
+            self.exchange.modules.end_partial(name)
             return
         self._awaited[fiber] = key
         pauses = self.stopwatch.release()
@@ -369,7 +370,7 @@ class ImportSystem:
         key = self._begin(name)
         hides = key == name
         if hides:
-            self.exchange.begin_partial(name)
+            self.exchange.modules.begin_partial(name)
         if outermost:
             for begin in self.begin_shared:
                 begin()
@@ -385,7 +386,7 @@ class ImportSystem:
             raise
         finally:
             if hides:
-                self.exchange.end_partial(name)
+                self.exchange.modules.end_partial(name)
             self._end(key)
             self.importing_shared -= 1
             if owner is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.state import ProcessState
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 
@@ -41,13 +42,14 @@ class OpensMPI(UsageError):
     """C code of a program has opened an MPI library."""
 
 
-class OpenedLibraries:
+class OpenedLibraries(ProcessState):
     """Looks for MPI libraries among those that the process has loaded since it was armed."""
 
     name = "opened libraries"
+    polled = True
 
     def __init__(self, exchange: Exchange, pattern: str) -> None:
-        self.exchange = exchange
+        super().__init__(exchange)
         self.pattern = re.compile(pattern)
         self.armed = False
         self._count = 0
@@ -83,7 +85,7 @@ class OpenedLibraries:
             return
         self.armed = True
         self.begin()
-        self.exchange.facets[self.name] = self
+        self.follow()
 
     def begin(self) -> None:
         """Take the libraries that are loaded now for granted."""
@@ -91,16 +93,18 @@ class OpenedLibraries:
             self._known = self._libraries()
             self._count = self._added
 
-    def show(self, last: State, state: State) -> None:
-        """Another rank continues: look what the last one has opened."""
-        self.look(last)
+    def differs(self) -> bool:
+        """Whether the dynamic linker has loaded libraries since the last look."""
+        self._iterate(self._visit, None)
+        return self._added != self._count
+
+    def record(self, state: State) -> None:
+        """Look what the rank that has run has opened."""
+        self.look(state)
 
     def look(self, state: State) -> None:
         """End the run if an MPI library is new."""
-        if not self.armed:
-            return
-        self._iterate(self._visit, None)
-        if self._added == self._count:
+        if not self.armed or not self.differs():
             return
         before = self._known
         self.begin()
@@ -120,6 +124,3 @@ class OpenedLibraries:
         end = None if universe is None else END_RUN.peek(universe)
         if end is not None:
             end(error)
-
-    def forget(self, state: State) -> None:
-        """A rank has ended: nothing is kept of it."""

@@ -1,6 +1,6 @@
-"""State of a process in the operating system or C code: one class for each kind.
+"""Settings of a process in the operating system or C code, which functions of Python change.
 
-A facet costs nothing until a rank changes it. After that it is exchanged at switches of ranks.
+The functions are replaced. A setting is exchanged at switches after the first call by a rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pysmpi.isolation.exchange import Exchange, State
+from pysmpi.isolation.exchange import Exchange
+from pysmpi.isolation.state import Accessed, Setting, SharedParts
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -25,74 +26,7 @@ _putenv = os.putenv
 _unsetenv: Any = getattr(os, "unsetenv", None)
 
 
-class Facet:
-    """One kind of state: `read` and `write` access the real state.
-
-    Replacements of the functions that change the state call `change` for the rank.
-    """
-
-    name = ""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.base: Any = None  # the value of the caller, and of ranks that have not changed it
-        self.actual: object = None
-
-    def read(self) -> Any:
-        """The value that the process has now."""
-        raise TypeError(f"{type(self).__name__} cannot be read")
-
-    def common(self) -> Any:
-        """The value of the caller, which no rank has changed yet."""
-        return self.read()
-
-    def write(self, value: Any) -> None:
-        """Give the process a value."""
-        raise TypeError(f"{type(self).__name__} cannot be written")
-
-    def change(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
-        """Call a function that changes the state for the rank that is running."""
-        exchange = self.exchange
-        state = exchange.shown
-        if state is exchange.outside and self.name not in exchange.facets:
-            return function(*args, **kwargs)
-        if self.name not in exchange.facets:
-            self.base = self.actual = self.common()
-            exchange.facets[self.name] = self
-        try:
-            return function(*args, **kwargs)
-        finally:
-            self.actual = self.read()
-            if state is exchange.outside:
-                self.base = self.actual
-            else:
-                state.keep(self.name, self.actual)
-
-    def show(self, last: State, state: State) -> None:
-        """Exchange the value when the rank of `state` continues."""
-        value = state.facets.get(self.name, self.base)
-        if value != self.actual:
-            self.write(value)
-            self.actual = value
-
-    def forget(self, state: State) -> None:
-        """Forget the value of a rank that has ended."""
-
-    def replace(self, patches: Patches, owner: object, *names: str) -> None:
-        """Let functions of a module change the state of one rank."""
-        for name in names:
-            real = getattr(owner, name, None)
-            if real is not None:
-                patches.set(owner, name, like(real, self._changing(real)))
-
-    def _changing(self, real: Callable[..., object]) -> Callable[..., object]:
-        def change(*args: object, **kwargs: object) -> object:
-            return self.change(real, *args, **kwargs)
-
-        return change
-
-
-class WorkingDirectory(Facet):
+class WorkingDirectory(Setting):
     """The working directory."""
 
     name = "directory"
@@ -101,7 +35,7 @@ class WorkingDirectory(Facet):
         super().__init__(exchange)
         self._chdir = os.chdir
 
-    def read(self) -> str:
+    def capture(self) -> str:
         return os.getcwd()
 
     def write(self, value: str) -> None:
@@ -111,7 +45,7 @@ class WorkingDirectory(Facet):
             pass
 
 
-class Umask(Facet):
+class Umask(Setting):
     """The file mode creation mask."""
 
     name = "umask"
@@ -120,7 +54,7 @@ class Umask(Facet):
         super().__init__(exchange)
         self._umask = os.umask
 
-    def read(self) -> int:
+    def capture(self) -> int:
         mask = self._umask(0)
         self._umask(mask)
         return mask
@@ -129,22 +63,7 @@ class Umask(Facet):
         self._umask(value)
 
 
-class Setting(Facet):
-    """A setting with a function to get and one to set it, such as the recursion limit."""
-
-    def __init__(
-        self, exchange: Exchange, name: str, get: Callable[[], Any], set: Callable[[Any], object]
-    ) -> None:
-        super().__init__(exchange)
-        self.name = name
-        self.read = get  # type: ignore[method-assign]
-        self._set = set
-
-    def write(self, value: Any) -> None:
-        self._set(value)
-
-
-class RecursionLimit(Setting):
+class RecursionLimit(Accessed):
     """The recursion limit; the stack of a waiting rank may exceed the limit of others."""
 
     def write(self, value: Any) -> None:
@@ -154,7 +73,7 @@ class RecursionLimit(Setting):
             pass
 
 
-class StackSize(Facet):
+class StackSize(Setting):
     """The size of the stacks of new threads, which are real in the children of ranks."""
 
     name = "stack size"
@@ -163,13 +82,13 @@ class StackSize(Facet):
         super().__init__(exchange)
         self._size = threading.stack_size
 
-    def read(self) -> int:
+    def capture(self) -> int:
         return self._size()
 
     def write(self, value: int) -> None:
         self._size(value)
 
-    def install(self, patches: Patches) -> None:
+    def replace_functions(self, patches: Patches) -> None:
         """Let ranks change it."""
         real = self._size
 
@@ -183,7 +102,7 @@ class StackSize(Facet):
         patches.set(threading, "stack_size", like(real, stack_size))
 
 
-class Locale(Facet):
+class Locale(Setting):
     """The locale, of all categories."""
 
     name = "locale"
@@ -192,7 +111,7 @@ class Locale(Facet):
         super().__init__(exchange)
         self._setlocale = module.setlocale
 
-    def read(self) -> str:
+    def capture(self) -> str:
         return str(self._setlocale(locale.LC_ALL, None))
 
     def write(self, value: str) -> None:
@@ -207,7 +126,7 @@ class Locale(Facet):
         return change
 
 
-class TimeZone(Facet):
+class TimeZone(Setting):
     """The time zone that `time.tzset` read from the variable TZ."""
 
     name = "time zone"
@@ -216,10 +135,10 @@ class TimeZone(Facet):
         super().__init__(exchange)
         self._tzset = time.tzset
 
-    def read(self) -> str | None:
+    def capture(self) -> str | None:
         return os.environ.get("TZ")
 
-    def common(self) -> str | None:
+    def original(self) -> str | None:
         value = _common_variables().get(b"TZ")
         return None if value is None else os.fsdecode(value)
 
@@ -231,54 +150,12 @@ class TimeZone(Facet):
         self._tzset()
 
 
-class Parts(Facet):
-    """State with many parts, such as handlers of signals: a dictionary of the changed parts."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        super().__init__(exchange)
-        self.base: dict[Any, Any] = {}
-
-    def put(self, key: Any, value: Any) -> None:
-        """Give the process a value of one part."""
-        raise TypeError(f"parts of {type(self).__name__} cannot be written")
-
-    def note(self, key: Any, common: object, value: object) -> None:
-        """The running rank has changed a part; the caller has `common`."""
-        exchange = self.exchange
-        state = exchange.shown
-        exchange.facets[self.name] = self
-        self.base.setdefault(key, common)
-        own = state.facets.get(self.name)
-        if own is None:
-            own = {}
-            state.keep(self.name, own)
-        if value == self.base[key]:
-            own.pop(key, None)
-        else:
-            own[key] = value
-
-    def show(self, last: State, state: State) -> None:
-        before = last.facets.get(self.name, _NOTHING)
-        now = state.facets.get(self.name, _NOTHING)
-        if before == now:
-            return
-        for key in before:
-            if key not in now:
-                self.put(key, self.base[key])
-        for key, value in now.items():
-            if value != before.get(key, self.base[key]):
-                self.put(key, value)
-
-
-_NOTHING: dict[Any, Any] = {}
-
-
-class Variables(Parts):
+class Variables(SharedParts):
     """The environment variables that C code and child processes see."""
 
     name = "variables"
 
-    def install(self, patches: Patches) -> None:
+    def replace_functions(self, patches: Patches) -> None:
         """Let ranks change them."""
         outside = self.exchange.outside
 
@@ -311,12 +188,12 @@ def _common_variables() -> dict[Any, Any]:
     return common
 
 
-class Limits(Parts):
+class Limits(SharedParts):
     """Limits of resources."""
 
     name = "limits"
 
-    def install(self, patches: Patches, module: ModuleType) -> None:
+    def replace_functions(self, patches: Patches, module: ModuleType) -> None:
         """Let ranks change them."""
         real, read = module.setrlimit, module.getrlimit
         self._set = real
@@ -334,7 +211,7 @@ class Limits(Parts):
             self._set(key, value)
 
 
-class SignalHandlers(Parts):
+class SignalHandlers(SharedParts):
     """The handlers of signals; pysmpi's own look like the default ones to ranks."""
 
     name = "signals"
@@ -343,7 +220,7 @@ class SignalHandlers(Parts):
         super().__init__(exchange)
         self._signal, self._getsignal = signal.signal, signal.getsignal
 
-    def install(self, patches: Patches) -> None:
+    def replace_functions(self, patches: Patches) -> None:
         """Let ranks change them."""
         outside = self.exchange.outside
         real = self._signal
@@ -354,7 +231,7 @@ class SignalHandlers(Parts):
             before = self._getsignal(signalnum)
             seen = self.seen(signalnum)
             number = int(signalnum)
-            common = self.base.get(number, before)
+            common = self.shared.get(number, before)
             if handler == _usual(number) and _is_ours(common):
                 handler = common  # replaced by pysmpi's handler
             real(signalnum, handler)
@@ -389,7 +266,7 @@ def _usual(number: int) -> object:
     return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
 
 
-class Collecting(Facet):
+class Collecting(Setting):
     """Whether Python looks for reference cycles by itself."""
 
     name = "gc"
@@ -398,7 +275,7 @@ class Collecting(Facet):
         super().__init__(exchange)
         self._enable, self._disable = gc.enable, gc.disable
 
-    def read(self) -> bool:
+    def capture(self) -> bool:
         return gc.isenabled()
 
     def write(self, value: bool) -> None:
@@ -412,49 +289,49 @@ def install(patches: Patches, exchange: Exchange) -> None:
     RecursionLimit(
         exchange, "recursion limit", sys.getrecursionlimit, sys.setrecursionlimit
     ).replace(patches, sys, "setrecursionlimit")
-    Setting(exchange, "switch interval", sys.getswitchinterval, sys.setswitchinterval).replace(
+    Accessed(exchange, "switch interval", sys.getswitchinterval, sys.setswitchinterval).replace(
         patches, sys, "setswitchinterval"
     )
     if hasattr(sys, "set_int_max_str_digits"):
-        Setting(exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits).replace(
-            patches, sys, "set_int_max_str_digits"
-        )
+        Accessed(
+            exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
+        ).replace(patches, sys, "set_int_max_str_digits")
     if hasattr(sys, "setdlopenflags"):
-        Setting(exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags).replace(
+        Accessed(exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags).replace(
             patches, sys, "setdlopenflags"
         )
-    Setting(
+    Accessed(
         exchange,
         "depth of origins",
         sys.get_coroutine_origin_tracking_depth,
         sys.set_coroutine_origin_tracking_depth,
     ).replace(patches, sys, "set_coroutine_origin_tracking_depth")
-    StackSize(exchange).install(patches)
+    StackSize(exchange).replace_functions(patches)
     Collecting(exchange).replace(patches, gc, "enable", "disable")
     set_threshold = gc.set_threshold
-    Setting(
+    Accessed(
         exchange, "gc threshold", gc.get_threshold, lambda value: set_threshold(*value)
     ).replace(patches, gc, "set_threshold")
-    Setting(exchange, "gc debug", gc.get_debug, gc.set_debug).replace(patches, gc, "set_debug")
+    Accessed(exchange, "gc debug", gc.get_debug, gc.set_debug).replace(patches, gc, "set_debug")
     if hasattr(os, "sched_setaffinity"):
         set_affinity = os.sched_setaffinity
-        Setting(
+        Accessed(
             exchange,
             "affinity",
             lambda: os.sched_getaffinity(0),
             lambda value: set_affinity(0, value),
         ).replace(patches, os, "sched_setaffinity")
     set_asyncgen_hooks = sys.set_asyncgen_hooks
-    Setting(
+    Accessed(
         exchange,
         "hooks of asynchronous generators",
         lambda: tuple(sys.get_asyncgen_hooks()),
         lambda value: set_asyncgen_hooks(*value),
     ).replace(patches, sys, "set_asyncgen_hooks")
-    SignalHandlers(exchange).install(patches)
+    SignalHandlers(exchange).replace_functions(patches)
     if hasattr(signal, "pthread_sigmask"):
         mask = signal.pthread_sigmask
-        Setting(
+        Accessed(
             exchange,
             "signal mask",
             lambda: mask(signal.SIG_BLOCK, ()),
@@ -467,12 +344,12 @@ def install(patches: Patches, exchange: Exchange) -> None:
     if hasattr(time, "tzset"):
         TimeZone(exchange).replace(patches, time, "tzset")
     if hasattr(os, "unsetenv"):
-        Variables(exchange).install(patches)
+        Variables(exchange).replace_functions(patches)
 
 
 def patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
     """Give every rank its own default timeout of sockets."""
-    timeout = Setting(
+    timeout = Accessed(
         exchange, "socket timeout", module.getdefaulttimeout, module.setdefaulttimeout
     )
     timeout.replace(patches, module, "setdefaulttimeout")
@@ -480,4 +357,4 @@ def patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> No
 
 def patch_resource(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
     """Give every rank its own limits of resources."""
-    Limits(exchange).install(patches, module)
+    Limits(exchange).replace_functions(patches, module)
