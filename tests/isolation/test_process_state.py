@@ -11,8 +11,8 @@ import pytest
 from ranks_by_hand import run
 
 from pysmpi.isolation.exchange import Exchange, State
-from pysmpi.isolation.facets import Umask
 from pysmpi.isolation.kinds import contents
+from pysmpi.isolation.kinds.settings import Umask
 from pysmpi.isolation.loading.loader import ScriptProgram
 from pysmpi.isolation.versions import Versions
 from pysmpi.patching.lookalike import builtin, like
@@ -166,7 +166,7 @@ def test_streams_paths_and_hooks_are_a_ranks_own(output):
 def test_the_umask_stays_as_it_is_when_it_is_read():
     before = os.umask(0o27)
     try:
-        assert Umask(Exchange({}, {}, Versions)).read() == 0o27
+        assert Umask(Exchange({}, {}, Versions)).capture() == 0o27
         assert os.umask(0o27) == 0o27
     finally:
         os.umask(before)
@@ -313,6 +313,7 @@ import sys
 sys.path.insert(0, {str(place)!r})
 sys.path.insert(0, {os.path.dirname(os.path.dirname(__file__))!r})
 from ranks_by_hand import run
+from pysmpi.isolation.kinds.settings import Umask
 from pysmpi.isolation.loading.loader import ScriptProgram
 run(ScriptProgram({path!r}), 2)
 """
