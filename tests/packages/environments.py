@@ -135,18 +135,17 @@ class Environments:
                 _call(command, "cannot build pysmpi", cwd=tree, environ=pure)
             return next(folder.glob("*.whl"))
 
-    def source(self, entry: Entry, path: Path) -> Path:
-        """The unpacked source distribution of an entry."""
-        folder = self.folder / "sources" / f"{entry.package}-{entry.version}"
+    def source(self, package: str, version: str, python: Path) -> Path:
+        """The unpacked source distribution of a package, with the pip of an interpreter."""
+        folder = self.folder / "sources" / f"{package}-{version}"
         with self._locked("sources.lock"):
             if not folder.exists():
                 with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
                     # The package's build tools may be wheels: else pip compiles CMake.
-                    _call([str(path / "bin" / "python"), "-m", "pip", "download", "-q",
-                           "--disable-pip-version-check", "--no-deps", "--no-binary", entry.package,
-                           "-d", scratch,
-                           f"{entry.package}=={entry.version}"],
-                          f"cannot download the source of {entry.package}")  # fmt: skip
+                    _call([str(python), "-m", "pip", "download", "-q",
+                           "--disable-pip-version-check", "--no-deps", "--no-binary", package,
+                           "-d", scratch, f"{package}=={version}"],
+                          f"cannot download the source of {package}")  # fmt: skip
                     archive = next(one for one in Path(scratch).iterdir() if one.is_file())
                     inside = Path(scratch) / "inside"
                     if archive.suffix == ".zip":

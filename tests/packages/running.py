@@ -199,7 +199,9 @@ def _side(
     home.mkdir(parents=True)
     place = folder / "run"
     if entry.source:
-        shutil.copytree(environments.source(entry, path), place, symlinks=True)
+        python = path / "bin" / "python"
+        folder_of_source = environments.source(entry.package, entry.version, python)
+        shutil.copytree(folder_of_source, place, symlinks=True)
     else:
         place.mkdir()
     place = place / run.directory
@@ -323,7 +325,7 @@ def _difference(run: Run, mpich: Side, pysmpi: Side) -> str | None:
     else:
         rules = (run.only, run.ignore, run.replace)
         found = compare.difference(
-            compare.lines(mpich.output, *rules), compare.lines(pysmpi.io.output, *rules),
+            compare.lines(mpich.output, *rules), compare.lines(pysmpi.output, *rules),
             run.tolerance, run.absolute,
         )  # fmt: skip
         if found is not None:
