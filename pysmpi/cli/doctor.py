@@ -171,6 +171,24 @@ def _version(name: str) -> str | None:
         return None
 
 
+def _libraries() -> Iterator[Condition]:
+    """The private containers of libraries whose contents each rank has for itself."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", "from pysmpi.job import probes; probes.print_containers()"],
+        env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    first, *missing = done.stdout.split("\n")
+    missing = [line for line in missing if line]
+    if missing:
+        yield Condition(
+            "options of libraries", "note", f"not there: {', '.join(missing)}",
+            "Ranks share these options and registries. Please report the version of the library.",
+        )  # fmt: skip
+    elif first:
+        names = ", ".join(first.split())
+        yield Condition("options of libraries", "ok", f"each rank has its own, in {names}")
+
+
 def _computer() -> Iterator[Condition]:
     from pysmpi.time.host_speed import cache_file
 
@@ -230,6 +248,7 @@ CHECKS: tuple[Callable[[], Iterator[Condition]], ...] = (
     _this_package,
     _facts,
     _packages,
+    _libraries,
     _computer,
     _run,
 )

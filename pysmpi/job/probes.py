@@ -13,7 +13,7 @@ import gc
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import _bootstrap, _bootstrap_external
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
@@ -409,6 +409,39 @@ def wrong(name: str) -> str:
         text = " ".join(str(error).split())
         return text if type(error) is AssertionError else f"{type(error).__name__}: {text}"
     return ""
+
+
+def containers(table: Mapping[str, Collection[str]]) -> tuple[set[str], list[str]]:
+    """The installed libraries of a table of private containers, and the containers they lack.
+
+    The table is `pysmpi.isolation.kinds.contents.CONTAINERS`. Importing all libraries takes a
+    while, so only `pysmpi doctor` asks. numpy 2.2 and later have no such containers.
+    """
+    installed, missing = set(), []
+    for name, paths in table.items():
+        library = name.partition(".")[0]
+        if library == "numpy" or importlib.util.find_spec(library) is None:
+            continue
+        installed.add(library)
+        try:
+            module: object = importlib.import_module(name)
+        except Exception:  # also an installation that is damaged
+            module = None
+        for path in paths:
+            thing = module
+            for part in path.rstrip("*+").rstrip(".").split("."):
+                thing = getattr(thing, part, None)
+            if not isinstance(thing, dict | list | set):
+                missing.append(f"{name}.{path.rstrip('*+').rstrip('.')}")
+    return installed, missing
+
+
+def print_containers() -> None:
+    """Print the names of the installed libraries, and a line for each container they lack."""
+    table = _part("pysmpi.isolation.kinds.contents").CONTAINERS
+    installed, missing = containers(table)
+    print(*sorted(installed))
+    print(*missing, sep="\n")
 
 
 def main() -> None:

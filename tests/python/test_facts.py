@@ -141,6 +141,23 @@ def test_a_part_is_switched_off_by_its_name(monkeypatch: pytest.MonkeyPatch) -> 
         again(monkeypatch)
 
 
+def test_containers_that_a_library_lacks_are_named() -> None:
+    table = {
+        "json.decoder": ("BACKSLASH", "gone", "JSONDecoder.gone.*"),
+        "numpy.no": ("things",),
+        "no_such_library": ("things",),
+        "logging.gone": ("things+",),
+        "codecs": ("BOM",),
+    }
+    missing = ["json.decoder.gone", "json.decoder.JSONDecoder.gone", "logging.gone.things"]
+    assert probes.containers(table) == ({"json", "logging", "codecs"}, [*missing, "codecs.BOM"])
+
+
+def test_installed_libraries_have_their_containers() -> None:
+    conditions = list(doctor._libraries())
+    assert all(one.state == "ok" for one in conditions), conditions
+
+
 # Programs without the facts
 
 PROGRAM = """
