@@ -38,6 +38,8 @@ _short.maxlong = 30
 def shown(value: object) -> str:
     """A value for messages: short, with its type if the type is not obvious."""
     try:
+        if isinstance(value, int):
+            repr(value)  # `reprlib` of Python 3.14 has an address in place of too many digits
         text = _short.repr(value)
     except Exception:  # its own __repr__ fails, or it is a number too long for a decimal text
         text = "a value"

@@ -338,6 +338,9 @@ def threads() -> None:
     missing = [name for name in names if not hasattr(threading, name)]
     parts = ("_bootstrap", "_invoke_excepthook")
     missing += [f"Thread.{name}" for name in parts if not hasattr(threading.Thread(), name)]
+    handle = _part("pysmpi.isolation.kinds.forks").HANDLE
+    if not any(hasattr(threading.Thread(), name) for name in ("_tstate_lock", handle)):
+        missing.append(f"Thread.{handle}")
     expect(not missing, f"threading has no {', '.join(missing)}")
     calls: list[str] = []
     starts = [n for n in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, n)]

@@ -145,17 +145,17 @@ def test_the_user_overrules(site, write, capsys):
 
 
 def test_an_extension_module_of_a_private_package_is_there_in_every_rank(site, write, capsys):
-    import _json
+    import _queue
 
-    target = site("compiled/__init__.py", "from mpi4py import MPI\nfrom . import _json")
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    target = site("compiled/__init__.py", "from mpi4py import MPI\nfrom . import _queue")
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     path = write(
         "program.py",
         """
         from mpi4py import MPI
-        import compiled._json
+        import compiled._queue
         MPI.give_way()
-        print(id(compiled), id(compiled._json), compiled._json.make_scanner.__name__)
+        print(id(compiled), id(compiled._queue), compiled._queue.SimpleQueue.__name__)
         """,
     )
     run(ScriptProgram(path), 2)
@@ -212,14 +212,14 @@ def test_an_extension_module_has_what_the_modules_of_the_rank_hold(site, write, 
 
 
 def test_names_to_which_functions_of_a_shared_package_assign_are_of_the_rank(site, write, capsys):
-    import _json
+    import _queue
 
     target = site(
         "seeded/__init__.py",
         """
         import random
         from . import later
-        from . import _json
+        from . import _queue
         generator = random.Random(1)
         common = []
         count = 0
@@ -241,7 +241,7 @@ def test_names_to_which_functions_of_a_shared_package_assign_are_of_the_rank(sit
     )
     site("seeded/later.py", "state = None\ndef begin():\n    global state\n    state = 'begun'")
     site("seeded/more.py", "from . import later\nlater.state = 'more'")
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     path = write(
         "program.py",
         """

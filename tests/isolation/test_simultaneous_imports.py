@@ -171,7 +171,7 @@ def test_nobody_sees_half_of_a_shared_module(site, write, tmp_path):
 
 
 def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsys):
-    import _json
+    import _queue
 
     lazy = """
     import importlib
@@ -180,17 +180,18 @@ def test_nobody_looks_at_what_a_shared_package_imports_lazily(site, write, capsy
             return getattr(importlib.import_module("missing_"), name)
     thing = Lazy()
     """
-    shutil.copy(_json.__file__, site("compiled_/__init__.py", lazy).replace("__init__.py", "_j.so"))
+    target = site("compiled_/__init__.py", lazy)
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_q.so"))
     path = write("program.py", "from mpi4py import MPI\nimport compiled_\nprint('there')")
     pysmpi.run(path, nprocs=2)
     assert lines(capsys) == ["there", "there"]
 
 
 def test_nobody_goes_on_while_a_shared_module_writes_to_a_pipe(site, write, tmp_path):
-    import _json
+    import _queue
 
-    target = site("compiled/__init__.py", "from . import _json")
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    target = site("compiled/__init__.py", "from . import _queue")
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     site(
         "compiled/writes.py",
         """
@@ -225,10 +226,10 @@ def test_nobody_goes_on_while_a_shared_module_writes_to_a_pipe(site, write, tmp_
 
 
 def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write, capsys):
-    import _json
+    import _queue
 
-    target = site("half_broken/__init__.py", "from . import _json\nfrom . import broken")
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    target = site("half_broken/__init__.py", "from . import _queue\nfrom . import broken")
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     site("half_broken/broken.py", "from . import deeper\nimport there_is_no_such_module")
     site("half_broken/deeper.py", "")
     path = write(
@@ -246,18 +247,18 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
         """,
     )
     run(ScriptProgram(path), 3)
-    left = ["half_broken._json", "half_broken.deeper"]
+    left = ["half_broken._queue", "half_broken.deeper"]
     assert lines(capsys) == [f"there_is_no_such_module {left}"] * 6
 
 
 def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
-    import _json
+    import _queue
 
     target = site(
         "hooked/__init__.py",
         """
         import importlib.machinery, sys, types
-        from . import _json
+        from . import _queue
 
         class Maker:
             def find_spec(self, name, path, target=None):
@@ -273,7 +274,7 @@ def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
         sys.meta_path.append(Maker())
         """,
     )
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     path = write(
         "program.py",
         """
@@ -293,10 +294,10 @@ def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
 
 
 def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write, capsys):
-    import _json
+    import _queue
 
-    target = site("warning/__init__.py", "from . import _json")
-    shutil.copy(_json.__file__, target.replace("__init__.py", "_json.so"))
+    target = site("warning/__init__.py", "from . import _queue")
+    shutil.copy(_queue.__file__, target.replace("__init__.py", "_queue.so"))
     site("warning/old.py", "import warnings\nwarnings.warn('old', DeprecationWarning)")
     path = write(
         "program.py",

@@ -22,6 +22,9 @@ from pysmpi.isolation.kinds.rank_environment import RankEnvironment
 from pysmpi.isolation.program_errors import strip
 from pysmpi.mpi.base import ranks
 
+# The attribute of a thread for its handle; Python 3.11 and 3.12 have none.
+HANDLE = "_os_thread_handle" if sys.version_info >= (3, 14) else "_handle"
+
 _exit, _getpid = os._exit, os.getpid
 # A rank sees Python's handlers in place of pysmpi's; a child has to replace the real ones.
 _signal, _getsignal = signal.signal, signal.getsignal
@@ -151,7 +154,7 @@ def _become_main_thread() -> None:
     ident = threading.get_ident()
     thread._ident = ident
     if hasattr(state, "_make_thread_handle"):
-        thread._handle = state._make_thread_handle(ident)
+        setattr(thread, HANDLE, state._make_thread_handle(ident))
     state._active.clear()
     state._active[ident] = thread
     state._after_fork()

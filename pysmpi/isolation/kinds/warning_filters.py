@@ -29,6 +29,7 @@ _NAMES = (
     "_showwarnmsg",
     "_showwarnmsg_impl",
     "_defaultaction",
+    "defaultaction",
 )
 _HOME = os.path.join(HOME, "")
 _REGISTRY = "__warningregistry__"
@@ -163,16 +164,10 @@ def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
         real = vars(module).get(name)
         if real is not None:
             patches.set(module, name, like(real, _announcing(real, filters)))
-    forgets = vars(module).get("_filters_mutated")
-    if forgets is not None:
-
-        def mutated() -> None:
-            if exchange.shown is exchange.outside:
-                forgets()
-            else:
-                filters.forget()
-
-        patches.set(module, "_filters_mutated", like(forgets, mutated))
+    for name in ("_filters_mutated", "_filters_mutated_lock_held"):  # the second from 3.14 on
+        real = vars(module).get(name)
+        if real is not None:
+            patches.set(module, name, like(real, _forgetting(real, filters)))
     shows = module._showwarnmsg
 
     def _showwarnmsg(msg: object) -> None:
@@ -183,6 +178,16 @@ def install(patches: Patches, exchange: Exchange, imports: Any) -> None:
     patches.set(module, "_showwarnmsg", like(shows, _showwarnmsg))
     imports.begin_shared.append(filters.begin_shared)
     imports.end_shared.append(filters.end_shared)
+
+
+def _forgetting(real: Any, filters: _Filters) -> Callable[[], None]:
+    def mutated() -> None:
+        if filters.exchange.shown is filters.exchange.outside:
+            real()
+        else:
+            filters.forget()
+
+    return mutated
 
 
 def _announcing(real: Any, filters: _Filters) -> Callable[..., object]:

@@ -115,7 +115,7 @@ def _name_main(thread: _MainThread, ident: int) -> None:
     """Give a main thread its number."""
     space = vars(thread)
     space["_ident"] = ident
-    handle = space.get("_handle")
+    handle = space.get(forks.HANDLE)
     if isinstance(handle, _Handle):
         handle.ident = ident  # a fork compares it
 
@@ -361,7 +361,7 @@ class Threads:
         for lock in self.sentinels:
             lock._at_fork_reinit()  # frees it, and wakes nobody
         for thread in self.members:
-            handle = getattr(thread, "_handle", None)
+            handle = getattr(thread, forks.HANDLE, None)
             if isinstance(handle, _Handle):
                 handle.forget()
             for waited in _waited_at_exit():
@@ -388,7 +388,7 @@ def _pooled() -> set[threading.Thread]:
 
 def _lives(thread: Any) -> bool:
     """Whether a thread has not ended yet, without giving way to it; its last compute may pass."""
-    lock, handle = getattr(thread, "_tstate_lock", None), getattr(thread, "_handle", None)
+    lock, handle = getattr(thread, "_tstate_lock", None), getattr(thread, forks.HANDLE, None)
     if isinstance(handle, _Handle):
         return not handle.ended()
     return lock is not None and bool(lock.locked())

@@ -38,7 +38,14 @@ _FIXED = (types.ModuleType, types.BuiltinFunctionType, types.CodeType, types.Fra
 _COROUTINES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 _COUNTERS = (itertools.count, itertools.repeat)
 # Of a thread: each thread that a timer starts has others.
-_NAMES_OF_THREADS = {"_name", "_ident", "_native_id", "_tstate_lock", "_handle"}
+_NAMES_OF_THREADS = {
+    "_name",
+    "_ident",
+    "_native_id",
+    "_tstate_lock",
+    "_handle",
+    "_os_thread_handle",
+}
 
 
 _turns = itertools.count()
