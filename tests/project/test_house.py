@@ -24,8 +24,9 @@ def test_rooms_import_only_downwards():
 
 
 def test_style():
-    done = run(sys.executable, "-m", "ruff", "check", ".")
-    assert done.returncode == 0, done.stdout + done.stderr
+    for command in (["check", "."], ["format", "--check", "."]):
+        done = run(sys.executable, "-m", "ruff", *command)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def commands():
