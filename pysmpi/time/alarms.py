@@ -21,7 +21,7 @@ from greenlet import getcurrent
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank, fiber_of
 from pysmpi.python.frames import is_ours
-from pysmpi.time.seconds import check_seconds
+from pysmpi.time.seconds import check_seconds, round_up
 
 if TYPE_CHECKING:
     from pysmpi.patching.replacing import Replacements
@@ -151,7 +151,7 @@ def _setting(real: _Setitimer) -> _Setitimer:
         rank = ranks.current()
         if rank.program is None or operator.index(which) != signal.ITIMER_REAL:
             return real(which, seconds, interval)
-        seconds, interval = check_seconds(seconds), check_seconds(interval)
+        seconds, interval = (round_up(check_seconds(value), 1e-6) for value in (seconds, interval))
         if seconds < 0 or interval < 0:
             raise signal.ItimerError(22, "Invalid argument")
         before = _left(rank)
@@ -189,7 +189,8 @@ def _alarm(real: Callable[[int], int]) -> Callable[[int], int]:
             real(seconds)  # raises the error of a number that is no C integer
         # The operating system takes a negative number for a large one.
         left, _ = signal.setitimer(signal.ITIMER_REAL, wanted % 2**32)
-        return math.ceil(left)
+        # As Linux, to the nearest second, and to at least one.
+        return max(math.floor(left + 0.5), 1) if left > 0.0 else 0
 
     return alarm
 

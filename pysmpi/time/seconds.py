@@ -33,5 +33,10 @@ def check_seconds(seconds: Any) -> float:
     return float(value)
 
 
+def round_up(seconds: float, unit: float) -> float:
+    """Seconds of which C code uses whole units and rounds up: a little less than 0 is 0."""
+    return 0.0 if -unit < seconds < 0.0 else seconds
+
+
 def _number(value: Any) -> float:
     return float(value if isinstance(value, float) else operator.index(value))

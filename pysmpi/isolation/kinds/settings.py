@@ -92,11 +92,10 @@ class StackSize(Setting):
         """Let ranks change it."""
         real = self._size
 
-        def stack_size(size: int | None = None, /) -> Any:
-            if size is None:
-                return real()
+        def stack_size(*size: Any) -> Any:
             before = real()
-            self.change(real, size)
+            if size:
+                self.change(real, *size)
             return before
 
         patches.set(threading, "stack_size", like(real, stack_size))

@@ -41,11 +41,12 @@ from pysmpi.isolation.threads.locks import (
     give_way,
     reduce_as,
     running,
+    state_without,
 )
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
-from pysmpi.time.seconds import check_seconds
+from pysmpi.time.seconds import check_seconds, round_up
 
 StartThread = Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
 
@@ -411,7 +412,25 @@ def _chooser(real: Callable[..., object], own: Callable[[], object]) -> Callable
     def make(*args: object, **kwargs: object) -> object:
         return real(*args, **kwargs) if args or kwargs or here() is None else own()
 
-    return like(real, make)
+    return _ChoosingKind(real, make) if isinstance(real, type) else like(real, make)
+
+
+class _ChoosingKind(type):
+    """A class in the place of a real one: its call chooses, and it knows both kinds of objects."""
+
+    def __new__(cls, real: type, make: Callable[..., object]) -> _ChoosingKind:
+        names = {"__module__": real.__module__, "__doc__": real.__doc__}
+        return super().__new__(cls, real.__name__, (), names)
+
+    def __init__(cls, real: type, make: Callable[..., object]) -> None:
+        super().__init__(real.__name__, (), {})
+        cls._real, cls._make = real, make
+
+    def __call__(cls, *args: object, **kwargs: object) -> object:
+        return cls._make(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, cls._real)
 
 
 def install(patches: Patches, start_fiber: StartThread) -> Threads:
@@ -425,7 +444,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
     low: dict[str, Callable[..., Any]] = {
         "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
-        "RLock": _chooser(_thread.RLock, RankRLock),
+        "RLock": RankRLock,
         "start_new_thread": threads.start_new_thread(_thread.start_new_thread),
         "get_ident": threads.get_ident(_thread.get_ident),
     }
@@ -553,19 +572,29 @@ def _simple_queue(module: Any) -> type:
     class SimpleQueue(module._PySimpleQueue):  # type: ignore[misc]
         """Simple, unbounded, reentrant FIFO queue."""
 
-        def __new__(cls) -> Any:
-            return real() if here() is None else super().__new__(cls)
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            if here() is None or (cls is SimpleQueue and (args or kwargs)):
+                return real(*args, **kwargs)
+            self = super().__new__(cls)
+            super().__init__(self)
+            return self
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            pass
 
         def get(self, block: bool = True, timeout: float | None = None) -> Any:
             if block and timeout is not None:
-                timeout = check_seconds(timeout)
+                timeout = round_up(check_seconds(timeout), 1e-9)
             return super().get(block, timeout)
 
         def __reduce_ex__(self, protocol: Any) -> Any:
-            return reduce_as(real(), protocol)
+            return reduce_as(real(), self, SimpleQueue, protocol)
 
         def __reduce__(self) -> Any:
-            return reduce_as(real(), 0)
+            return self.__reduce_ex__(0)
+
+        def __getstate__(self) -> Any:
+            return state_without(self, ("_queue", "_count"))
 
     SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
     return SimpleQueue

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import copyreg
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from time import monotonic, sleep
 from typing import Any
 
@@ -109,12 +110,33 @@ def _wait_with_alarms(fiber: Any, timeout: float) -> None:
         alarms.deliver()
 
 
-def reduce_as(real: Any, protocol: object) -> Any:
-    """The answer to `pickle` and `copy` for an object in the place of `real`: usually an error."""
+def reduce_as(real: Any, own: Any, kind: type, protocol: object) -> Any:
+    """The answer to `pickle` and `copy` for an object in the place of `real`: usually an error.
+
+    An object of a subclass of `kind` can be copied if its class has a `__getstate__`, as with the
+    types of C that have state which Python does not see.
+    """
+    if type(own) is not kind:
+        defined = getattr(type(own), "__getstate__", None)
+        if defined is None or defined is getattr(kind, "__getstate__", None):
+            raise TypeError(f"cannot pickle {type(own).__name__!r} object")
+        new: Any = vars(copyreg)["__newobj__"]
+        return new, (type(own),), own.__getstate__(), None, None
     try:
         return real.__reduce_ex__(protocol)
     except TypeError as error:
         raise TypeError(*error.args) from None
+
+
+def state_without(own: object, names: Collection[str]) -> Any:
+    """The state of an object for `copy` (Python 3.11 and later), without attributes of ours."""
+    state: Any = object.__getstate__(own)
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    attributes, slots = (
+        {name: value for name, value in (part or {}).items() if name not in names} or None
+        for part in (attributes, slots)
+    )
+    return attributes if slots is None else (attributes, slots)
 
 
 class RankLock:
@@ -196,10 +218,13 @@ class RankLock:
         return self._held
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduce_as(_real_lock, protocol)
+        return reduce_as(_real_lock, self, type(self), protocol)
 
     def __reduce__(self) -> Any:
-        return reduce_as(_real_lock, 0)
+        return self.__reduce_ex__(0)
+
+    def __getstate__(self) -> Any:
+        return None
 
     def __repr__(self) -> str:
         state = "locked" if self._held else "unlocked"
@@ -228,12 +253,21 @@ class RankRLock:
     __slots__ = ("_owner", "_count", "_waiting", "__weakref__")
 
     # `isinstance` takes it for a real lock.
-    __class__: Any = property(lambda self: _recursive)
+    __class__: Any = property(lambda self: _recursive if type(self) is RankRLock else type(self))
 
-    def __init__(self) -> None:
-        self._owner: Any = None
+    _owner: Any
+    _count: int
+    _waiting: deque[Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A lock of a rank, or a real one for the code of no rank."""
+        if cls is RankRLock and _is_real():
+            return _recursive(*args, **kwargs)
+        self: Any = object.__new__(cls)
+        self._owner = None
         self._count = 0
-        self._waiting: deque[Any] = deque()
+        self._waiting = deque()
+        return self
 
     def acquire(self, blocking: bool = True, timeout: float = _NO_TIMEOUT) -> bool:
         """Take the lock, waiting at most `timeout` seconds (-1: as long as it takes)."""
@@ -282,10 +316,6 @@ class RankRLock:
             self._owner = None
             self._count = 0
 
-    def locked(self) -> bool:
-        """Whether the lock is held."""
-        return self._owner is not None
-
     def _is_owned(self) -> bool:
         return self._owner is running()
 
@@ -316,10 +346,13 @@ class RankRLock:
         self.release()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduce_as(_real_recursive, protocol)
+        return reduce_as(_real_recursive, self, RankRLock, protocol)
 
     def __reduce__(self) -> Any:
-        return reduce_as(_real_recursive, 0)
+        return self.__reduce_ex__(0)
+
+    def __getstate__(self) -> Any:
+        return state_without(self, RankRLock.__slots__)
 
     def __repr__(self) -> str:
         owner = 0 if self._owner is None else getattr(self._owner, "thread_number", None) or 1
@@ -341,6 +374,14 @@ def _end() -> None:
     for name, function in {"acquire": _take_at_once, "release": _nothing}.items():
         setattr(RankRLock, name, function)
 
+
+def _no_base(kind: type[object], /, **options: object) -> None:
+    raise TypeError(f"type '_thread.{_kind.__name__}' is not an acceptable base type")
+
+
+RankLock.__init_subclass__ = classmethod(_no_base)  # type: ignore[assignment]
+RankLock.__doc__ = ThreadLock.__doc__ = _kind.__doc__
+RankRLock.__doc__ = _recursive.__doc__
 
 # Some libraries check the origin of a lock, such as event loops that need one that signals may
 # interrupt.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from pysmpi.isolation.threads.locks import reduce_as, running
+from pysmpi.isolation.threads.locks import reduce_as, running, state_without
 
 _real = _thread._local()
 _get, _set, _delete = object.__getattribute__, object.__setattr__, object.__delattr__
@@ -88,12 +88,13 @@ class local:  # noqa: N801
         _delete(self, name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if type(self) is local:
-            return reduce_as(_real, protocol)
-        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+        return reduce_as(_real, self, local, protocol)
 
     def __reduce__(self) -> Any:
         return self.__reduce_ex__(0)
+
+    def __getstate__(self) -> Any:
+        return state_without(self, local.__slots__)
 
 
 local.__module__ = "_thread"

@@ -115,10 +115,10 @@ class _Poll:
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduce_as(self._real, protocol)
+        return reduce_as(self._real, self, _Poll, protocol)
 
     def __reduce__(self) -> Any:
-        return reduce_as(self._real, 0)
+        return self.__reduce_ex__(0)
 
 
 _Poll.__name__ = _Poll.__qualname__ = "poll"

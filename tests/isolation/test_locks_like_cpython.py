@@ -1,0 +1,99 @@
+"""Locks, queues and timers of ranks answer as CPython's own do, also where these are odd."""
+
+# ruff: noqa: B023 - each function is called before the next turn of its loop
+from __future__ import annotations
+
+import re
+
+import pysmpi
+
+NUMBERS = [
+    -1e-12, -1e-10, -6e-10, -1e-9, -1e-7, -1e-6, -0.0, 0, -1, 1.5e-9, 5e-7, 1.4, 1.6, True,
+    float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 2**63, -(2**63), "a", None, b"",
+]  # fmt: skip
+
+
+def answers():
+    """What each call returns or raises."""
+    import _thread
+    import copy
+    import pickle
+    import queue
+    import signal
+    import threading
+
+    found = {}
+
+    def ask(name, function):
+        try:
+            found[name] = repr(function())
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}"
+
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    for number in NUMBERS:
+        short = not isinstance(number, (int, float)) or number < 0.01
+        if short and number is not None:
+            ask(f"SimpleQueue.get {number}", lambda: queue.SimpleQueue().get(True, number))
+            ask(f"Event.wait {number}", lambda: threading.Event().wait(number))
+        if short or number < 2:
+            ask(f"setitimer {number}", lambda: signal.setitimer(signal.ITIMER_REAL, number))
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            ask(f"interval {number}", lambda: signal.setitimer(signal.ITIMER_REAL, 0, number))
+            ask(f"no timer {number}", lambda: signal.setitimer(99, number))
+        ask(f"acquire {number}", lambda: threading.Lock().acquire(timeout=number))
+        ask(f"stack_size {number}", lambda: threading.stack_size(number))
+    ask("alarm", lambda: (signal.alarm(True), signal.alarm(0), signal.alarm(0)))
+    signal.signal(signal.SIGALRM, before)
+    ask("stack_size", lambda: (threading.stack_size(0), threading.stack_size()))
+    ask("stack_size of two", lambda: threading.stack_size(1, 2))
+    kinds = {
+        "lock": type(threading.Lock()), "RLock": type(threading.RLock()),
+        "_thread.RLock": _thread.RLock, "SimpleQueue": queue.SimpleQueue,
+        "local": threading.local, "Condition": threading.Condition,
+    }  # fmt: skip
+    for name, kind in kinds.items():
+        one = threading.Lock() if name == "lock" else kind()
+        ask(f"{name} kind", lambda: (isinstance(one, kind), type(one) is kind, kind.__name__))
+        if name != "Condition":
+            ask(f"{name} state", one.__getstate__)
+            ask(f"{name} doc", lambda: kind.__doc__)
+        ask(f"{name} copy", lambda: type(copy.copy(one)))
+        ask(f"{name} pickle", lambda: pickle.dumps(one))
+        for number in range(6):
+            ask(f"{name} reduce {number}", lambda: one.__reduce_ex__(number)[0])
+
+        def plain():
+            return type("Plain", (kind,), {"__init__": lambda self, text=None: None})
+
+        def stateful():
+            names = {"__getstate__": lambda self: 7, "__setstate__": lambda self, state: None}
+            return type("Stateful", (kind,), names)
+
+        ask(f"{name} plain", lambda: plain()("text").__class__.__name__)
+        if name != "Condition":
+            ask(f"{name} plain state", lambda: plain()().__getstate__())
+            ask(f"{name} plain copy", lambda: copy.copy(plain()()))
+            ask(f"{name} plain pickle", lambda: pickle.dumps(plain()()))
+        ask(f"{name} stateful", lambda: type(copy.copy(stateful()())).__name__)
+        ask(f"{name} stateful reduce", lambda: stateful()().__reduce_ex__(2)[1:])
+
+        def usable():
+            other = plain()()
+            other.more = 3
+            if hasattr(other, "get"):
+                other.put(1)
+                return other.get(), other.empty(), other.__getstate__()
+            with other:
+                return other.acquire(), other.release(), other.more, other.__getstate__()
+
+        if name not in ("Condition", "local"):
+            ask(f"{name} usable", usable)
+    return {name: re.sub("0x[0-9a-f]+", "0x", text) for name, text in found.items()}
+
+
+def test_all_answers_are_cpythons():
+    real = answers()
+    for rank in pysmpi.run(answers, 2, compute="none").returns:
+        for name, answer in real.items():
+            assert rank[name] == answer, name
