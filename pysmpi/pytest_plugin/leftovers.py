@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from greenlet import getcurrent
 
 from pysmpi import text
 from pysmpi.kernel.matching import ANY, mailboxes_of
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.mpi.base.ranks import fiber_of
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
-from pysmpi.python.frames import CallSite, shorten
+from pysmpi.python.frames import CallSite, current_site, greenlet_site, shorten
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.waiting import describe_communicator, public, unmatched_sends
 
@@ -18,7 +23,47 @@ _MOST = 5  # lines of a report
 Leftover = tuple[KernelRequest | CollectiveState, str]
 
 
-def leftovers(simulation: Simulation) -> list[Leftover]:
+class Starts:
+    """The lines at which messages and receives were started that have no partner yet.
+
+    A listener of the events of a run.
+    """
+
+    def __init__(self) -> None:
+        self.simulation: Simulation | None = None
+        self._sites: dict[int, CallSite] = {}  # by the `id` of the request
+
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+        """A rank starts a request; those inside collective calls have no payload."""
+        if request.payload is not None and isinstance(request, (Send, Receive)):
+            site = self._site(process)
+            if site is not None:
+                self._sites[id(request)] = site
+
+    def _site(self, process: Process) -> CallSite | None:
+        """The line of the thread of a rank that a process of the kernel belongs to."""
+        assert self.simulation is not None
+        rank = self.simulation.universe.ranks[process.pid]
+        fiber: Any = rank.fiber
+        for thread in self.simulation.threads.get(rank.pid, ()):
+            if thread.process is process:
+                fiber = thread
+        if fiber_of(getcurrent()) is fiber:
+            return current_site()
+        return greenlet_site(fiber.waiting or fiber)
+
+    def message_matched(self, send: Send, receive: Receive, now: float) -> None:
+        """A message has its receive."""
+        self._sites.pop(id(send), None)
+        self._sites.pop(id(receive), None)
+
+    def place(self, request: KernelRequest) -> str:
+        """Where a request was started, for a report."""
+        place = _place(self._sites.get(id(request)))
+        return f", started{place}" if place else ""
+
+
+def leftovers(simulation: Simulation, starts: Starts) -> list[Leftover]:
     """Messages that nobody has received, receives without a message, collective calls that some
     ranks have not made.
     """
@@ -28,8 +73,8 @@ def leftovers(simulation: Simulation) -> list[Leftover]:
         if communicator.p2p.number != number or communicator.kind == "window":
             continue
         name = describe_communicator(simulation.universe.ranks[communicator.group[0]], communicator)
-        found += [(send, f"{said}, in {name}") for send, said in _sends(communicator)]
-        found += [(one, f"{said}, in {name}") for one, said in _receives(communicator)]
+        for one, said in (*_sends(communicator), *_receives(communicator)):
+            found.append((one, f"{said}{starts.place(one)}, in {name}"))
         found += [(one, f"{said}, in {name}") for one, said in _calls(communicator)]
     return found
 
@@ -39,13 +84,7 @@ def report(lines: list[str]) -> str:
     shown = [f"  {line}" for line in lines[:_MOST]]
     if len(lines) > _MOST:
         shown.append(f"  {len(lines) - _MOST} more")
-    return "\n".join(
-        [
-            "The test has left operations that the next one would meet:",
-            *shown,
-            "  mark.mpi(check='all') shows the lines at which messages and requests were started",
-        ]
-    )
+    return "\n".join(["The test has left operations that the next one would meet:", *shown])
 
 
 def _sends(communicator: Communicator) -> Iterator[tuple[Send, str]]:

@@ -35,10 +35,10 @@ from pysmpi.mpi.base.constants import ERR_PENDING
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.pytest_plugin import sharing, worker
 from pysmpi.pytest_plugin.examples import Example, Pause
-from pysmpi.pytest_plugin.leftovers import leftovers
+from pysmpi.pytest_plugin.leftovers import Starts, leftovers
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.plans import OWN
-from pysmpi.ranks.instruments import Instrument
+from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import RankState, Simulation
 from pysmpi.reports.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.reports.result import Result
@@ -105,6 +105,10 @@ class _Waiting(Instrument):
     def __init__(self, world: LivingWorld) -> None:
         self.world = world
 
+    def attach(self, run: InstrumentedRun) -> None:
+        self.world.starts.simulation = run.simulation
+        run.simulation.universe.listen(self.world.starts)
+
     def deadlock_reached(self, simulation: Simulation) -> bool:
         return self.world.at_rest(simulation)
 
@@ -125,6 +129,7 @@ class LivingWorld:
         options = check(
             Options(nprocs=key.size, shared=shared, **{"compute": "none", **given}),
         )
+        self.starts = Starts()
         self.job = Job(_Program(self), options, instruments=[_Waiting(self)])
         self.directory = str(config.invocation_params.dir)
         self.main = dict(vars(sys.modules["__main__"]))
@@ -267,11 +272,15 @@ class LivingWorld:
             self.failing = True
         if self.stage == "setup":
             # A fixture of a module may receive until its teardown.
-            self.before = [one for one, _ in leftovers(self.simulation) if isinstance(one, Receive)]
+            self.before = [
+                one
+                for one, _ in leftovers(self.simulation, self.starts)
+                if isinstance(one, Receive)
+            ]
         elif self.stage == "teardown" and not self.failing and outcome.stuck is None:
             outcome.left = [
                 said
-                for one, said in leftovers(self.simulation)
+                for one, said in leftovers(self.simulation, self.starts)
                 if not any(one is other for other in self.before)
             ]
         outcome.seconds = self.simulation.engine.now - self.begun

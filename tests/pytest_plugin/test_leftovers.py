@@ -79,6 +79,8 @@ def test_it_is_reported_where_it_was_left(pytester: pytest.Pytester) -> None:
     for kind, (_, said) in LEFT.items():
         assert re.search(rf"test_{kind}\.py::test_{kind} FAILED", printed)
         assert re.search(rf"test_{kind}\.py::test_next PASSED", printed)
+        if " at " not in said:
+            said = said.replace(", in WORLD", f", started at test_{kind}.py:8, in WORLD")
         own = re.split(r"^_+ test_\w+ _+$", printed.partition(f"_ test_{kind} _")[2], flags=re.M)[0]
         assert "The test has left operations " in own and f"\n  {said}\n" in own, own
 
