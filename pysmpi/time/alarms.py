@@ -143,6 +143,7 @@ def _installed(real: _Setitimer) -> None:
     handler = _getsignal(signal.SIGVTALRM)
     if handler == signal.SIG_DFL or handler is _look:
         _set_handler(signal.SIGVTALRM, _look)
+        _signal.siginterrupt(signal.SIGVTALRM, False)  # calls of C code go on
         real(signal.ITIMER_VIRTUAL, _LOOK, _LOOK)
 
 

@@ -134,6 +134,39 @@ def test_an_error_before_a_right_call_is_no_cause(
     assert "rank 0 has not entered Alltoall of WORLD: is in Recv" in result.error
 
 
+#: Calls with errors, and those for which the other rank waits, by the object with the handler.
+HANDLED = {
+    "comm.Allreduce(x, x)": ("comm", "Allreduce", "comm.Allreduce(x, y)"),
+    "comm.Send(x, 1, -7)": ("comm", "Send", "comm.Recv(x, 0)"),
+    "done(comm.Ibcast(x, 9))": ("comm", "Ibcast", "done(comm.Ibcast(x, 0))"),
+    "ring.Alltoall(x, object())": ("ring", "Alltoall", "ring.Alltoall(x, y)"),
+    "win.Start(group); win.Put(y, 9); win.Complete()": (
+        "win", "Put", "win.Post(group); win.Wait()"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", HANDLED)
+def test_handlers_of_the_program_are_called_and_the_error_is_named(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a handler of its own, the program may catch the error, as under MPICH."""
+    owner, name, right = HANDLED[wrong]
+    result = run(
+        tmp_path, monkeypatch,
+        "called = []\n"
+        f"handler = type({owner}).Create_errhandler(lambda one, code: called.append(code))\n"
+        f"{owner}.Set_errhandler(handler)\n"
+        "if rank == 0:\n"
+        f"    def refused(): {wrong}\n"
+        "    caught(refused)\n"
+        "    print('classes', [MPI.Get_error_class(code) for code in called])\n"
+        f"else:\n    {right}\ncomm.Barrier()\n",
+    )  # fmt: skip
+    assert result.exit_status == 3, result.error
+    assert f"rank 0 caught an error of its {name} at prog.py:{LINE + 3}" in result.error
+
+
 #: Calls of rank 0 with errors, and the classes that MPICH ends with.
 FATAL = {
     "comm.Allreduce(x, x)": (1, "Allreduce"),
