@@ -95,6 +95,32 @@ def test_lower_latency_and_more_bandwidth_shorten_a_second_run_as_predicted(reco
         assert again.seconds <= run.seconds
 
 
+def test_lower_overheads_shorten_a_second_run_as_predicted(record):
+    """The processor time of each send and receive, in calls that wait and in calls that do not."""
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        data = np.zeros(100)
+        for _ in range(20):
+            if comm.rank == 0:
+                comm.Send(data, 1)
+                comm.Recv(data, 1)
+            else:
+                comm.Recv(data, 0)
+                comm.Send(data, 0)
+
+    def seconds(each):
+        cfg = {"smpi/os": f"0:{each}:0", "smpi/or": f"0:{each}:0"}
+        return record(main, 2, compute="none", cfg=cfg, **MACHINE)
+
+    graph = EventGraph(seconds(1e-4))
+    for factor in (0.5, 2.0):
+        again = seconds(1e-4 * factor).seconds
+        assert graph.makespan(Scales(overhead=factor)) == pytest.approx(again, rel=1e-6)
+
+
 def test_less_compute_saves_no_more_than_its_share(record, app):
     """Also where compute of several lines ends with one call."""
     analysis = analyse(EventGraph(record(*app, compute="1ms", **MACHINE)))

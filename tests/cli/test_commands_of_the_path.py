@@ -103,11 +103,6 @@ def test_commands_that_are_left_out_exist() -> None:
     assert sum(len(examples(page)) for page in PATH) > 80
 
 
-@pytest.mark.parametrize("page", PATH, ids=lambda page: page.stem)
-def test_pages_are_short(page: Path) -> None:
-    assert len(page.read_text(encoding="utf-8").split()) <= 2000
-
-
 def test_messages_of_the_page_about_trouble_are_those_of_pysmpi() -> None:
     text = " ".join((DOCS / "troubleshooting.md").read_text(encoding="utf-8").split())
     quoted = re.findall(r'\*\*"([^"]+)"|with "([^"]+)"', text)
