@@ -21,6 +21,7 @@ TESTS = {
     "diagnostics": ["reports", "cli/test_cli_lists.py", "bugs"],
     "errors": ["reports", "platform"],
     "hints": ["apps/test_apps_annotated.py", "shadow"],
+    "instruments": ["instruments", "trace", "explore"],
     "io": ["cli/test_cli_output.py", "cli/test_special_files.py", "cli/test_full_disk.py"],
     "job": ["job", "cli/test_cli_arguments.py", "cli/test_cli_run.py", "isolation"],
     "machine": ["platform", "network"],
@@ -28,12 +29,18 @@ TESTS = {
     "patching": ["isolation", "time"],
     "plugins": ["project/test_plugins.py"],
     "python": [
+        "python",
         "project/test_records.py",
         "project/test_extras.py",
         "reports/test_program_errors.py",
         "isolation",
     ],
-    "text": ["cli/test_cli_text.py", "cli/test_cli_numbers.py", "cli/test_cli_foreign_text.py"],
+    "text": [
+        "text",
+        "cli/test_cli_text.py",
+        "cli/test_cli_numbers.py",
+        "cli/test_cli_foreign_text.py",
+    ],
 }
 NOTHING_TO_BREAK = {"version"}
 

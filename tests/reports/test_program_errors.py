@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranks_by_hand import current, run
 
+from pysmpi.errors import PysmpiError, PysmpiInternalError, UsageError
 from pysmpi.isolation.loading.loader import CommandProgram, FunctionProgram, ScriptProgram
 from pysmpi.isolation.program_errors import (
     error_site,
@@ -155,3 +156,10 @@ def test_an_error_without_a_text_is_reported(write):
     text = format_error(error)
     assert "raise Mute" in text
     assert text.splitlines()[-1].endswith("Mute: <exception str() failed>")
+
+
+def test_errors_have_the_documented_statuses():
+    assert PysmpiError.exit_status == 1
+    assert UsageError.exit_status == 2
+    assert PysmpiInternalError.exit_status == 70
+    assert all(issubclass(kind, PysmpiError) for kind in (UsageError, PysmpiInternalError))
