@@ -20,7 +20,7 @@ TESTS = {
     "cluster": ["cluster", "explore/test_cluster.py", "sweeps"],
     "diagnostics": ["reports", "cli/test_cli_lists.py", "bugs"],
     "errors": ["reports", "platform"],
-    "hints": ["apps/test_apps_annotated.py", "shadow"],
+    "hints": ["hints", "apps/test_apps_annotated.py", "shadow"],
     "instruments": ["instruments", "trace", "explore"],
     "io": ["cli/test_cli_output.py", "cli/test_special_files.py", "cli/test_full_disk.py"],
     "job": ["job", "cli/test_cli_arguments.py", "cli/test_cli_run.py", "isolation"],
