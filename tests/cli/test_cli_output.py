@@ -49,3 +49,12 @@ def test_refused(tmp_path: Path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=f"^--report {name}: cannot be written: "):
         OutputFile("--report", name)
+
+
+def test_a_file_that_may_not_be_written_stays(tmp_path: Path, monkeypatch):
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    monkeypatch.setattr(os, "access", lambda name, mode: mode != os.W_OK)  # as for others than root
+    with pytest.raises(UsageError, match="permission denied"):
+        OutputFile("--output", str(path))
+    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
