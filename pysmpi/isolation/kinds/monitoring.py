@@ -8,19 +8,13 @@ outside of the ranks sees all of them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import ModuleType
-from typing import Literal
 
-import greenlet
-
+from pysmpi.isolation.kinds.greenlet_switches import GreenletSwitches
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.python.records import record
-
-_Pair = tuple[greenlet.greenlet, greenlet.greenlet]
-_Switched = Callable[[Literal["switch", "throw"], _Pair], object]
 
 # Events at places that a callback may switch off, for all who use the number of its tool.
 _AT_PLACES = ("LINE", "INSTRUCTION", "JUMP", "BRANCH")
@@ -35,7 +29,7 @@ class _Tool:
     callbacks: dict[int, object]
 
 
-def install(patches: Patches) -> bool:
+def install(patches: Patches, switches: GreenletSwitches) -> bool:
     """Give each rank its own tools until the patches are undone.
 
     Returns whether the interpreter has such tools.
@@ -43,13 +37,14 @@ def install(patches: Patches) -> bool:
     module = getattr(sys, "monitoring", None)
     if not isinstance(module, ModuleType):
         return False
-    _Monitoring(patches, module)
+    _Monitoring(patches, switches, module)
     return True
 
 
 class _Monitoring:
-    def __init__(self, patches: Patches, module: ModuleType) -> None:
+    def __init__(self, patches: Patches, switches: GreenletSwitches, module: ModuleType) -> None:
         self.patches = patches
+        self.switches = switches
         self.module = module
         events = vars(module.events)
         self.events = [events[name] for name in sorted(events) if events[name]]
@@ -60,7 +55,6 @@ class _Monitoring:
         self.latest: dict[int, ranks.Rank] = {}  # the rank that has used a number last
         self.shown: ranks.Rank = ranks.outside
         self.following = False
-        self.before: _Switched | None = None
         patches.set(module, "use_tool_id", like(self.use, self.use_tool_id))
         patches.set(module, "free_tool_id", like(self.free, self.free_tool_id))
         real = module.get_tool
@@ -105,10 +99,10 @@ class _Monitoring:
         if not self.following:
             self.following = True
             self.shown = rank
-            self.before = greenlet.settrace(self._switched)
+            self.switches.follow(self._switched)
             self.patches.call_back(self._close)
 
-    def _switched(self, event: Literal["switch", "throw"], pair: _Pair) -> None:
+    def _switched(self, origin: object, target: object) -> None:
         # greenlet calls this without events of tools.
         rank = ranks.current()
         if rank is not self.shown:
@@ -118,8 +112,6 @@ class _Monitoring:
             self.shown = rank
             for tool_id, tool in self.owned.get(rank, {}).items():
                 self._restore(rank, tool_id, tool)
-        if self.before is not None:
-            self.before(event, pair)
 
     def _strip(self, tool_id: int) -> dict[int, object]:
         """Remove the callbacks of a tool. Its events stay, as to change them takes long."""
@@ -140,7 +132,6 @@ class _Monitoring:
             self.register(tool_id, event, callback)
 
     def _close(self) -> None:
-        greenlet.settrace(self.before)
         for tool_id in self.latest:
             self._strip(tool_id)
             self.module.set_events(tool_id, 0)

@@ -22,6 +22,7 @@ from greenlet import getcurrent
 
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds import monitoring
+from pysmpi.isolation.kinds.greenlet_switches import GreenletSwitches
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.patching.lookalike import like
@@ -226,22 +227,18 @@ else:
 class Hooks:
     """The hooks of all fibers; `follow` begins to exchange them."""
 
-    def __init__(self, patches: Patches) -> None:
-        self.patches = patches
+    def __init__(self, switches: GreenletSwitches) -> None:
+        self.switches = switches
         self.following = False
-        self.before: Any = None
         self.kept: dict[int, _Pair] = {}  # of suspended greenlets that have some
 
     def follow(self) -> None:
         """Give each fiber its own hooks from here on."""
-        if self.following:
-            return
-        self.following = True
-        self.before = greenlet.settrace(self._switched)
-        self.patches.call_back(lambda: greenlet.settrace(self.before))
+        if not self.following:
+            self.following = True
+            self.switches.follow(self._switched)
 
-    def _switched(self, event: str, pair: tuple[Any, Any]) -> None:
-        origin, target = pair
+    def _switched(self, origin: greenlet.greenlet, target: greenlet.greenlet) -> None:
         hooks = _read()
         if hooks == _NONE or origin.dead:
             self.kept.pop(id(origin), None)
@@ -250,8 +247,6 @@ class Hooks:
         wanted = self.kept.get(id(target), _NONE)
         if wanted != hooks:
             _put(*wanted)
-        if self.before is not None:
-            self.before(event, pair)
 
 
 def begin_fiber() -> None:
@@ -276,8 +271,9 @@ def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
     """
     for name in ("_trace_hook", "_profile_hook"):
         exchange.watch(vars(threading), name)
-    hooks = Hooks(patches)
-    monitored = monitoring.install(patches)
+    switches = GreenletSwitches(patches)
+    hooks = Hooks(switches)
+    monitored = monitoring.install(patches, switches)
     _under_pydevd(patches)
     state: Any = threading
     if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
