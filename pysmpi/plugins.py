@@ -172,6 +172,13 @@ class Registry(Generic[P]):
             self._load()
         return self._known
 
+    def candidates(self) -> list[str]:
+        """The names of all plug-ins; those of pysmpi that are `apart` are not imported for this."""
+        if self.apart and not self._load.done and not _is_named(self.group):
+            package = import_module(self.home)
+            return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+        return self.names()
+
     def names(self) -> list[str]:
         """The names of all plug-ins."""
         return list(self.known())

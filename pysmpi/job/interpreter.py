@@ -17,7 +17,6 @@ from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds import (
     attributes,
     c_state,
-    contents,
     environment,
     exits,
     forks,
@@ -35,6 +34,7 @@ from pysmpi.isolation.kinds import (
 from pysmpi.isolation.kinds.rank_environment import RankEnvironment
 from pysmpi.isolation.loading import linked_mpi, mpi4py_package
 from pysmpi.isolation.loading.imports import ImportSystem
+from pysmpi.isolation.loading.libraries import LibraryPatches, PatchedRun
 from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
 from pysmpi.isolation.loading.rules import Rules
 from pysmpi.isolation.loading.shared_state import SharedState
@@ -58,17 +58,10 @@ from pysmpi.waiting.outside.children import Children
 _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
     "datetime": clock.patch_datetime,
     "random": randomness.patch_random,
-    "numpy.random": randomness.patch_numpy,
     "platform": environment.patch_platform,
     "queue": threads.patch_queue,
     "concurrent.futures._base": threads.patch_futures,
 }
-
-_PROCESS_POOLS = (
-    "concurrent.futures.process",
-    "joblib.externals.loky.process_executor",
-    "loky.process_executor",
-)
 
 _running: list[Interpreter] = []
 
@@ -163,11 +156,12 @@ class Interpreter:
         warning_filters.install(patches, exchange, imports)
         known = registries.Registries(exchange, imports)
         registries.install(patches, known)
+        hooks = tools.Hooks(patches)
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch, self.children),
             **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
-            **tools.install(patches, exchange),
+            **tools.install(patches, exchange, hooks),
             "logging": _each(
                 partial(logging_state.patch_logging, exchange=exchange, imports=imports),
                 partial(registries.patch_levels, registries=known),
@@ -183,8 +177,6 @@ class Interpreter:
             "gettext": partial(registries.patch_domains, registries=known),
             "webbrowser": partial(registries.patch_browsers, registries=known),
             "xml.etree.ElementTree": partial(registries.patch_namespaces, registries=known),
-            "scipy.special": partial(registries.patch_special, registries=known),
-            "psutil": partial(environment.patch_psutil, exchange=exchange),
         }
         state_of_c = c_state.CState(exchange)
         patch_ctypes = partial(c_state.patch_ctypes, state=state_of_c)
@@ -194,13 +186,9 @@ class Interpreter:
             patch_executor = partial(threads.patch_executor, threads=self.threads)
             when_loaded["concurrent.futures.thread"] = patch_executor
             patch_processes = partial(threads.patch_process_executor, threads=self.threads)
-            for name in _PROCESS_POOLS:
-                when_loaded[name] = patch_processes
+            when_loaded["concurrent.futures.process"] = patch_processes
         for name, patch in when_loaded.items():
-            if name in table:
-                patch(patches, table[name])
-            else:
-                imports.loaded[name] = partial(patch, patches)
+            imports.when_loaded(name, partial(patch, patches))
         imports.install(patches)
         self.shared_state = SharedState(imports)
         imports.end_shared.append(self.shared_state.note)
@@ -210,12 +198,9 @@ class Interpreter:
         imports.end_shared.append(generators.end)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
-        contents.install(exchange, imports, partial(_also, imports))
+        LibraryPatches(PatchedRun(patches, exchange, imports, hooks, self.threads))
         for name in system.LATER:
-            if name in table:
-                system.watch_later(exchange, table[name])
-            else:
-                _also(imports, name, partial(system.watch_later, exchange))
+            imports.when_loaded(name, partial(system.watch_later, exchange))
         system.install(patches, exchange)
         attributes.install(patches, exchange, imports)
         patches.call_back(exchange.close)
@@ -348,15 +333,3 @@ def _each(first: Callable[..., object] | None, second: Callable[..., object]) ->
         second(patches, module)
 
     return patch
-
-
-def _also(imports: ImportSystem, name: str, call: Callable[[ModuleType], object]) -> None:
-    """Have one more function called when a module is loaded."""
-    before = imports.loaded.get(name)
-
-    def loaded(module: ModuleType) -> None:
-        if before is not None:
-            before(module)
-        call(module)
-
-    imports.loaded[name] = loaded

@@ -356,7 +356,7 @@ def test_contents_that_a_shared_import_adds_are_for_all_ranks():
     module._registry = registry
     exchange = Exchange({module.__name__: module}, {})
     imports = types.SimpleNamespace(begin_shared=[], end_shared=[])
-    contents.watch(exchange, imports, module)
+    contents.watch(exchange, imports, module, ["_registry"])
     first, second = State(0), State(1)
     exchange.show(first)
     registry["mine"] = 0

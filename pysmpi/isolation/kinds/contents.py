@@ -10,38 +10,14 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
 
-import numpy
-
 from pysmpi.isolation.exchange import Exchange
-from pysmpi.isolation.state import PolledSetting, ProcessState
+from pysmpi.isolation.state import ProcessState
 from pysmpi.isolation.versions import Versions
-
-# Before numpy 2.0, and for print options before 2.2, numpy keeps its settings for the process.
-_NUMPY = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
-
-# Module -> paths of dictionaries, lists and sets in it; a star matches all members. A plus marks a
-# stack: each item holds a copy of the item below it, and additions.
-CONTAINERS: dict[str, tuple[str, ...]] = {
-    f"{_NUMPY}.arrayprint": ("_format_options",),
-    "matplotlib": ("rcParams", "colormaps._cmaps", "color_sequences._color_sequences"),
-    "matplotlib._pylab_helpers": ("Gcf.figs",),
-    "matplotlib.units": ("registry",),
-    "matplotlib.projections": ("projection_registry._all_projection_types",),
-    "matplotlib.scale": ("_scale_mapping",),
-    "matplotlib.style.core": ("library",),
-    "pandas._config.config": ("_global_config.*", "_registered_options"),
-    "xarray.core.options": ("OPTIONS",),
-    "dask.config": ("config.*",),
-    "fsspec.registry": ("_registry",),
-    "astropy.units.core": ("_unit_registries+",),
-    "sklearn._config": ("_global_config",),
-    "IPython.core.display": ("_display_mimetypes",),
-}
 
 
 class Contents(ProcessState):
@@ -182,11 +158,14 @@ def _inside(name: str, thing: Mapping[Any, object]) -> Iterator[tuple[str, objec
             yield from _inside(f"{name}.{key}", value)
 
 
-def watch(exchange: Exchange, imports: Any, module: ModuleType) -> None:
-    """Exchange the containers of a shared module that has been loaded."""
+def watch(exchange: Exchange, imports: Any, module: ModuleType, paths: Iterable[str]) -> None:
+    """Exchange the containers of a shared module that has been loaded.
+
+    `paths` name dictionaries, lists and sets in it, see `PatchedRun.containers`.
+    """
     if module.__name__ not in exchange.shared:
         return
-    for path in CONTAINERS.get(module.__name__, ()):
+    for path in paths:
         again = partial(_watch_path, exchange, imports, module, path)
         again()
         if path.endswith(".*"):
@@ -201,43 +180,3 @@ def _watch_path(exchange: Exchange, imports: Any, module: ModuleType, path: str)
             contents.follow()
             imports.begin_shared.append(contents.begin_shared)
             imports.end_shared.append(contents.end_shared)
-
-
-def watch_numpy_errors(exchange: Exchange, module: Any) -> None:
-    """Give each rank its own treatment of floating-point errors (`numpy.seterr`)."""
-    if hasattr(module, "geterrobj"):
-        name, get, put = "numpy errors", module.geterrobj, module.seterrobj
-        # A copy: numpy changes the list that it gives.
-        exchange.follow(PolledSetting(exchange, name, lambda: list(get()), put))
-
-
-def watch_torch(exchange: Exchange, module: Any) -> None:
-    """Give each rank its own modes, default type and random numbers of torch."""
-    settings: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-        "grad mode": (module.is_grad_enabled, module._C._set_grad_enabled),
-        "default type": (module.get_default_dtype, module.set_default_dtype),
-        "random": (module.get_rng_state, module.set_rng_state),
-    }
-    for name, (get, put) in settings.items():
-        exchange.follow(PolledSetting(exchange, f"torch {name}", get, put))
-
-
-def install(
-    exchange: Exchange,
-    imports: object,
-    also: Callable[[str, Callable[[ModuleType], object]], object],
-) -> None:
-    """Watch the containers of modules that are loaded, and of others when they are.
-
-    `also(name, call)` has `call` called with a module once it is loaded.
-    """
-    for name in CONTAINERS:
-        if name in exchange.shared:
-            watch(exchange, imports, exchange.table[name])
-        else:
-            also(name, partial(watch, exchange, imports))
-    watch_numpy_errors(exchange, exchange.table.get(f"{_NUMPY}.umath"))
-    if "torch" in exchange.shared:
-        watch_torch(exchange, exchange.table["torch"])
-    else:
-        also("torch", partial(watch_torch, exchange))

@@ -12,9 +12,8 @@ from typing import Any
 
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds.descriptors import STANDARD
-from pysmpi.isolation.kinds.open_files import OpenFiles
 from pysmpi.isolation.kinds.rank_environment import FIRST_PID, RankEnvironment, here
-from pysmpi.isolation.simulator import process, simulates
+from pysmpi.isolation.simulator import simulates
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -261,35 +260,6 @@ def _patch_proc(patches: Patches) -> None:
     for name in ("open", "listdir", "readlink", "stat", "lstat", "access", "scandir"):
         if hasattr(os, name):
             patches.set(os, name, of_path(getattr(os, name)))
-
-
-def patch_psutil(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
-    """Let `psutil` find a rank under its process number: the process is the simulator."""
-    kind = module.Process
-    real = kind._init
-
-    def _init(self: Any, pid: int | None, _ignore_nsp: bool = False) -> None:
-        rank_environment = here()
-        mine = None if rank_environment is None else FIRST_PID + rank_environment.number
-        if mine is None or pid not in (None, mine):
-            real(self, pid, _ignore_nsp)
-            return
-        real(self, process(), _ignore_nsp)
-        self._pid = mine
-        self._hash = None
-
-    patches.set(kind, "_init", like(real, _init))
-    if not (hasattr(kind, "num_fds") and sys.platform.startswith("linux")):
-        return
-    real_count, files = kind.num_fds, OpenFiles(exchange)
-
-    def num_fds(self: Any) -> int:
-        rank_environment = here()
-        if rank_environment is None or self._pid != FIRST_PID + rank_environment.number:
-            return int(real_count(self))
-        return files.count()
-
-    patches.set(kind, "num_fds", like(real_count, num_fds))
 
 
 def _patch_host(patches: Patches) -> None:

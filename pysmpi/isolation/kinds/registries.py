@@ -160,17 +160,6 @@ def patch_namespaces(patches: Patches, module: Any, registries: Registries) -> N
     registries.patch(patches, module, ("register_namespace",), found)
 
 
-def patch_special(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own treatment of errors in special functions (`scipy.special.seterr`)."""
-    real, get = module.seterr, module.geterr
-    setting = Accessed(
-        registries.exchange, "errors of special functions", get, lambda value: real(**value)
-    )
-    for holder in (module, sys.modules.get("scipy.special._ufuncs")):
-        if holder is not None and getattr(holder, "seterr", None) is not None:
-            setting.replace(patches, holder, "seterr")
-
-
 class VirtualSubclasses(Parts):
     """The classes that ranks have registered with abstract base classes of shared modules."""
 

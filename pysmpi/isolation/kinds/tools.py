@@ -28,7 +28,6 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.python import facts
-from pysmpi.python.frames import suspended_stack
 from pysmpi.python.records import record
 
 
@@ -227,8 +226,8 @@ else:
 class Hooks:
     """The hooks of all fibers; `follow` begins to exchange them."""
 
-    def __init__(self, switches: GreenletSwitches) -> None:
-        self.switches = switches
+    def __init__(self, patches: Patches) -> None:
+        self.switches = GreenletSwitches(patches)
         self.following = False
         self.kept: dict[int, _Pair] = {}  # of suspended greenlets that have some
 
@@ -249,12 +248,21 @@ class Hooks:
             _put(*wanted)
 
 
+# Called in each new fiber, in the place of what `threading` does; of debuggers.
+_beginners: list[Callable[[], object]] = []
+
+
+def begin_fibers_with(patches: Patches, begin: Callable[[], object]) -> None:
+    """Have a function called in each new fiber until the patches are undone."""
+    _beginners.append(begin)
+    patches.call_back(lambda: _beginners.remove(begin))
+
+
 def begin_fiber() -> None:
     """Set the functions in a new fiber that `threading` would set in a new thread."""
-    debugger = _pydevd()
-    if debugger is not None:
-        with outside_of_ranks():
-            debugger.enable_tracing()
+    if _beginners:
+        for begin in _beginners:
+            begin()
         return
     state: Any = threading
     if state._trace_hook is not None:
@@ -263,7 +271,7 @@ def begin_fiber() -> None:
         sys.setprofile(state._profile_hook)
 
 
-def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
+def install(patches: Patches, exchange: Exchange, hooks: Hooks) -> dict[str, _Patch]:
     """Let tools work in ranks until the patches are undone.
 
     `exchange` gives each rank its own functions for the threads that it starts. Returns the
@@ -271,12 +279,9 @@ def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
     """
     for name in ("_trace_hook", "_profile_hook"):
         exchange.watch(vars(threading), name)
-    switches = GreenletSwitches(patches)
-    hooks = Hooks(switches)
-    monitored = monitoring.install(patches, switches)
-    _under_pydevd(patches)
+    monitored = monitoring.install(patches, hooks.switches)
     state: Any = threading
-    if _pydevd() or sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
+    if sys.gettrace() or sys.getprofile() or state._trace_hook or state._profile_hook:
         hooks.follow()
     else:
         for module in (sys, threading):
@@ -306,11 +311,7 @@ def install(patches: Patches, exchange: Exchange) -> dict[str, _Patch]:
 
         patches.set(module, "Profiler", Profiler)
 
-    def follow(patches: Patches, module: ModuleType) -> None:
-        hooks.follow()
-
     loaded: dict[str, _Patch] = {
-        "pyinstrument.low_level.stat_profile": follow,
         "faulthandler": patch_faulthandler,
         "pdb": patch_pdb,
     }
@@ -337,15 +338,6 @@ def report_crashes() -> None:
             faulthandler.enable()
 
 
-# debugpy
-
-
-def _pydevd() -> Any:
-    """The debugger of debugpy, if the process runs under one."""
-    constants: Any = sys.modules.get("_pydevd_bundle.pydevd_constants")
-    return None if constants is None else constants.GlobalDebuggerHolder.global_dbg
-
-
 @contextlib.contextmanager
 def outside_of_ranks() -> Iterator[None]:
     """Inside it, the running code belongs to no rank."""
@@ -359,97 +351,3 @@ def outside_of_ranks() -> Iterator[None]:
         yield
     finally:
         fiber.rank = rank
-
-
-def _under_pydevd(patches: Patches) -> None:
-    """Let pydevd, the debugger of debugpy, PyCharm and VS Code, stop in ranks.
-
-    A stopped thread waits for commands of the debugger's own threads. This wait belongs to no
-    rank. Meanwhile the other ranks are shown as threads; expressions of the user are evaluated in
-    the rank whose frame is selected.
-    """
-    debugger = _pydevd()
-    variables: Any = sys.modules.get("_pydevd_bundle.pydevd_vars")
-    tracing: Any = sys.modules.get("pydevd_tracing")
-    custom: Any = sys.modules.get("_pydevd_bundle.pydevd_custom_frames")
-    if debugger is None or variables is None or tracing is None or custom is None:
-        return
-    # It would start its thread for evaluations at a stop; with `sys.monitoring` none begins there.
-    with debugger.timeout_tracker.call_on_timeout(60.0, lambda: None):
-        pass
-    kind = type(debugger)
-    real = kind.do_wait_suspend
-    space = real.__globals__
-    standing: dict[int, tuple[Any, Any]] = {}  # by greenlet: the rank, the thread
-    owners: dict[int, Any] = {}  # of the frames of the other ranks
-    selected: list[Any] = []  # the rank of the frame in which an expression is evaluated
-
-    def do_wait_suspend(self: object, thread: Any, *args: object, **kwargs: object) -> Any:
-        fiber: Any = getcurrent()
-        rank = getattr(fiber, "rank", None)
-        if rank is None or rank.program is None:
-            return real(self, thread, *args, **kwargs)
-        standing[id(fiber)] = rank, thread
-        fiber.rank = ranks.outside
-        named = threading.main_thread()
-        name, named.name = named.name, f"rank {rank.pid}"
-        shown = []
-        try:
-            for other in rank.universe.ranks:
-                if other is rank or other.fiber is None:
-                    continue
-                stack = suspended_stack(other.fiber)
-                if stack:
-                    name_of = f"rank {other.pid}"
-                    shown.append(custom.add_custom_frame(stack[0], name_of, thread.ident))
-                owners.update((id(frame), other) for frame in stack)
-            return real(self, thread, *args, **kwargs)
-        finally:
-            for one in shown:
-                custom.remove_custom_frame(one)
-            owners.clear()
-            named.name = name
-            fiber.rank = rank
-            del standing[id(fiber)]
-
-    def evaluate_expression(dbg: object, frame: object, *args: object, **kwargs: object) -> Any:
-        selected.append(owners.get(id(frame)))
-        try:
-            return real_expression(dbg, frame, *args, **kwargs)
-        finally:
-            selected.pop()
-
-    def evaluating(function: Callable[..., object]) -> Callable[..., object]:
-        def evaluate(*args: object) -> object:
-            fiber: Any = getcurrent()
-            rank, _ = standing.get(id(fiber), (None, None))
-            if rank is None:
-                return function(*args)
-            fiber.rank = rank if not selected or selected[-1] is None else selected[-1]
-            try:
-                return function(*args)
-            finally:
-                fiber.rank = ranks.outside
-
-        return evaluate
-
-    current_thread = space["threadingCurrentThread"]
-
-    def standing_thread() -> object:
-        found = standing.get(id(getcurrent()))
-        return current_thread() if found is None else found[1]
-
-    real_to_threads = tracing.set_trace_to_threads
-
-    def set_trace_to_threads(*args: object, **kwargs: object) -> Any:
-        with outside_of_ranks():
-            return real_to_threads(*args, **kwargs)
-
-    patches.set(tracing, "set_trace_to_threads", like(real_to_threads, set_trace_to_threads))
-    patches.set(kind, "do_wait_suspend", like(real, do_wait_suspend))
-    real_expression = variables.evaluate_expression
-    patches.set(variables, "evaluate_expression", like(real_expression, evaluate_expression))
-    patches.entry(space, "threadingCurrentThread", standing_thread)
-    patches.entry(vars(variables), "eval", evaluating(eval))
-    if hasattr(variables, "Exec"):
-        patches.entry(vars(variables), "Exec", evaluating(variables.Exec))

@@ -127,6 +127,24 @@ class ImportSystem:
         else:
             self._depths.pop(id(self.exchange.shown), None)
 
+    def when_loaded(self, name: str, call: Callable[[ModuleType], object]) -> None:
+        """Have `call` called with a module: now, or when a rank has loaded it.
+
+        Functions for one module are called in the order in which they are given here.
+        """
+        module = self.exchange.table.get(name)
+        if module is not None:
+            call(module)
+            return
+        before = self.loaded.get(name)
+
+        def loaded(module: ModuleType) -> None:
+            if before is not None:
+                before(module)
+            call(module)
+
+        self.loaded[name] = call if before is None else loaded
+
     def install(self, patches: Patches) -> None:
         """Take over importing until the patches are undone."""
         if not facts.holds("imports"):

@@ -22,7 +22,6 @@ from pysmpi.waiting.outside import (
     semaphores,
     signals,
     streams,
-    zeromq,
 )
 
 
@@ -67,8 +66,4 @@ def install(
         "multiprocessing.connection": inside,
         "multiprocessing.popen_fork": inside,
         "ssl": secure_sockets.patch_ssl,
-        "zmq.backend": zeromq.patch_backend,
-        "zmq.sugar.poll": zeromq.patch_poll,
-        "zmq.sugar.socket": zeromq.patch_sockets,
-        "zmq.sugar.context": zeromq.patch_contexts,
     }

@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from types import ModuleType
 from typing import Any
 from weakref import WeakSet
 
+from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.waiting.outside.descriptors import changing
@@ -35,7 +35,8 @@ def _side(sockets: Iterable[object]) -> PeerSide:
     return PeerSide.INSIDE if inside else PeerSide.OUTSIDE
 
 
-def patch_sockets(patches: Patches, module: ModuleType) -> None:
+@when_loaded("zmq.sugar.socket")
+def patch_sockets(run: PatchedRun, module: Any) -> None:
     """Let other ranks continue during waits for sockets of `zmq.sugar.socket`."""
     import zmq
 
@@ -95,7 +96,7 @@ def patch_sockets(patches: Patches, module: ModuleType) -> None:
 
     methods: dict[str, Callable[..., object]] = {"send": send, "recv": recv, "recv_into": recv_into}
     for name, new in methods.items():
-        patches.set(kind, name, like(getattr(kind, name), new))
+        run.patches.set(kind, name, like(getattr(kind, name), new))
 
 
 def _watched(sockets: Iterable[tuple[Any, int]]) -> list[tuple[int, int]]:
@@ -129,7 +130,8 @@ def _poll(found: Reactor, real: Callable[..., Any], sockets: Any, timeout: int) 
             return answer
 
 
-def patch_poll(patches: Patches, module: ModuleType) -> None:
+@when_loaded("zmq.sugar.poll")
+def patch_poll(run: PatchedRun, module: Any) -> None:
     """Let other ranks continue while a rank polls sockets."""
     real = module.zmq_poll
     if hasattr(real, "__wrapped__"):
@@ -141,7 +143,7 @@ def patch_poll(patches: Patches, module: ModuleType) -> None:
             return real(sockets, timeout)
         return _poll(found, real, sockets, timeout)
 
-    _replace(patches, "zmq_poll", real, like(real, zmq_poll))
+    _replace(run.patches, "zmq_poll", real, like(real, zmq_poll))
 
 
 def _replace(patches: Patches, name: str, real: object, new: object) -> None:
@@ -151,7 +153,8 @@ def _replace(patches: Patches, name: str, real: object, new: object) -> None:
             patches.set(module, name, new)
 
 
-def patch_contexts(patches: Patches, module: ModuleType) -> None:
+@when_loaded("zmq.sugar.context")
+def patch_contexts(run: PatchedRun, module: Any) -> None:
     """Let a context end (`zmq.sugar.context`) after other threads have closed its sockets."""
     kind = module.Context
     real = kind.term
@@ -170,12 +173,13 @@ def patch_contexts(patches: Patches, module: ModuleType) -> None:
                 found.wait((), None, over, PeerSide.INSIDE)
         real(self)
 
-    patches.set(kind, "term", like(real, term))
+    run.patches.set(kind, "term", like(real, term))
 
 
-def patch_backend(patches: Patches, module: ModuleType) -> None:
+@when_loaded("zmq.backend")
+def patch_backend(run: PatchedRun, module: Any) -> None:
     """Let other ranks continue during waits in functions of `zmq.backend`."""
-    patch_poll(patches, module)
+    patch_poll(run, module)
     real = module.proxy
 
     def proxy(frontend: Any, backend: Any, capture: Any = None) -> object:
@@ -191,4 +195,4 @@ def patch_backend(patches: Patches, module: ModuleType) -> None:
                     capture.send_multipart(parts)
                 (backend if one is frontend else frontend).send_multipart(parts)
 
-    _replace(patches, "proxy", real, like(real, proxy))
+    _replace(run.patches, "proxy", real, like(real, proxy))

@@ -1,4 +1,4 @@
-"""The number of open descriptors of a rank, as `psutil.Process().num_fds()` gives it.
+"""The process of a rank in psutil, and the number of its open descriptors (`num_fds`).
 
 From its first use on, a descriptor that appears while a rank runs belongs to this rank. Those that
 were open before count for all ranks, except for one that closes them; those that the exchange of
@@ -7,12 +7,18 @@ state opens belong to no rank.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from typing import Any
 
 from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.descriptors import OWN
+from pysmpi.isolation.kinds.rank_environment import FIRST_PID, here
+from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
+from pysmpi.isolation.simulator import process
 from pysmpi.isolation.state import ProcessState
 from pysmpi.own_process.descriptors import open_descriptors
+from pysmpi.patching.lookalike import like
 
 _NOBODY = object()
 
@@ -71,3 +77,33 @@ class OpenFiles(ProcessState):
         own = sum(owner is shown for owner in self._owners.values())
         # One more: that of the directory, which a process counts while it looks.
         return self._first - self._closed[shown] + own + 1
+
+
+@when_loaded("psutil")
+def patch_process(run: PatchedRun, module: Any) -> None:
+    """Let `psutil` find a rank under its process number: the process is the simulator."""
+    kind = module.Process
+    real = kind._init
+
+    def _init(self: Any, pid: int | None, _ignore_nsp: bool = False) -> None:
+        rank_environment = here()
+        mine = None if rank_environment is None else FIRST_PID + rank_environment.number
+        if mine is None or pid not in (None, mine):
+            real(self, pid, _ignore_nsp)
+            return
+        real(self, process(), _ignore_nsp)
+        self._pid = mine
+        self._hash = None
+
+    run.patches.set(kind, "_init", like(real, _init))
+    if not (hasattr(kind, "num_fds") and sys.platform.startswith("linux")):
+        return
+    real_count, files = kind.num_fds, OpenFiles(run.exchange)
+
+    def num_fds(self: Any) -> int:
+        rank_environment = here()
+        if rank_environment is None or self._pid != FIRST_PID + rank_environment.number:
+            return int(real_count(self))
+        return files.count()
+
+    run.patches.set(kind, "num_fds", like(real_count, num_fds))

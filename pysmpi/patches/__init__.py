@@ -1,0 +1,1 @@
+"""Patches of libraries: one file for each, with the name of its top-level package."""
