@@ -417,8 +417,8 @@ def wrong(name: str) -> str:
 def containers(table: Mapping[str, Collection[str]]) -> tuple[set[str], list[str]]:
     """The installed libraries of a table of private containers, and the containers they lack.
 
-    The table is `pysmpi.isolation.kinds.contents.CONTAINERS`. Importing all libraries takes a
-    while, so only `pysmpi doctor` asks. numpy 2.2 and later have no such containers.
+    The patches of libraries (`pysmpi/patches/`) name the containers. Importing all libraries takes
+    a while, so only `pysmpi doctor` asks. numpy 2.2 and later have no such containers.
     """
     installed, missing = set(), []
     for name, paths in table.items():
@@ -441,7 +441,7 @@ def containers(table: Mapping[str, Collection[str]]) -> tuple[set[str], list[str
 
 def print_containers() -> None:
     """Print the names of the installed libraries, and a line for each container they lack."""
-    table = _part("pysmpi.isolation.kinds.contents").CONTAINERS
+    table = _part("pysmpi.isolation.loading.libraries").all_containers()
     installed, missing = containers(table)
     print(*sorted(installed))
     print(*missing, sep="\n")

@@ -1,13 +1,5 @@
-"""The formats that IPython displays."""
+"""The formats that IPython displays, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("IPython.core.display")
-def watch_display(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own formats."""
-    run.containers(module, "_display_mimetypes")
+containers("IPython.core.display", "_display_mimetypes")

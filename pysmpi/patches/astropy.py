@@ -1,13 +1,5 @@
-"""The units that are enabled in Astropy."""
+"""The units that are enabled in Astropy, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("astropy.units.core")
-def watch_units(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own enabled units."""
-    run.containers(module, "_unit_registries+")
+containers("astropy.units.core", "_unit_registries+")

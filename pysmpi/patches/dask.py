@@ -1,13 +1,5 @@
-"""The configuration of Dask."""
+"""The configuration of Dask, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("dask.config")
-def watch_config(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own configuration."""
-    run.containers(module, "config.*")
+containers("dask.config", "config.*")

@@ -1,13 +1,5 @@
-"""The file systems that fsspec knows."""
+"""The file systems that fsspec knows, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("fsspec.registry")
-def watch_registry(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own file systems."""
-    run.containers(module, "_registry")
+containers("fsspec.registry", "_registry")

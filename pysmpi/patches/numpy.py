@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from pysmpi.isolation.kinds import randomness
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
+from pysmpi.isolation.loading.libraries import PatchedRun, containers, when_loaded
 from pysmpi.isolation.state import PolledSetting
 
 
@@ -21,10 +21,7 @@ def patch_random(run: PatchedRun, module: Any) -> None:
 _CORE = "numpy.core" if numpy.__version__.startswith("1.") else "numpy._core"
 
 
-@when_loaded(f"{_CORE}.arrayprint")
-def watch_print_options(run: PatchedRun, module: Any) -> None:
-    """Give each rank its own print options."""
-    run.containers(module, "_format_options")
+containers(f"{_CORE}.arrayprint", "_format_options")
 
 
 @when_loaded(f"{_CORE}.umath")

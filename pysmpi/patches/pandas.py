@@ -1,13 +1,5 @@
-"""Options of pandas."""
+"""Options of pandas, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("pandas._config.config")
-def watch_config(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own options."""
-    run.containers(module, "_global_config.*", "_registered_options")
+containers("pandas._config.config", "_global_config.*", "_registered_options")

@@ -1,13 +1,5 @@
-"""The configuration of scikit-learn."""
+"""The configuration of scikit-learn, for each rank."""
 
-from __future__ import annotations
+from pysmpi.isolation.loading.libraries import containers
 
-from types import ModuleType
-
-from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-
-
-@when_loaded("sklearn._config")
-def watch_config(run: PatchedRun, module: ModuleType) -> None:
-    """Give each rank its own configuration."""
-    run.containers(module, "_global_config")
+containers("sklearn._config", "_global_config")

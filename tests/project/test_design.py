@@ -84,6 +84,7 @@ def installed(tmp_path_factory):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: design-examples\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(entry_points())
     (folder / "program.py").write_text(PROGRAM)
+    (site / "design_counter.py").write_text(COUNTER)
 
     def run(*arguments, status=0):
         done = subprocess.run(
@@ -102,7 +103,7 @@ def test_examples_are_found():
     own = {file for file in files if not file.startswith("design_examples/")}
     point_to_point = {file for file in own if "point_to_point" in file}
     assert len(point_to_point) == 1 and len(own - point_to_point) <= 3
-    assert len(files - own) == 5
+    assert len(files - own) == 6
 
 
 def test_calls_and_formats(installed):
@@ -156,6 +157,48 @@ def test_models_zones_and_algorithms(installed):
         assert line in listed
     for choice in (("--coll", "bcast=star"), ("--selector", "stars")):
         installed("run", "-n", 4, *choice, "--compute", "none", "program.py")
+
+
+COUNTER = """\
+options = {}
+_levels = [0]
+
+
+def level():
+    return _levels[0]
+
+
+def set_level(value):
+    _levels[0] = value
+"""
+
+COUNTING = """\
+import design_counter
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+design_counter.options[comm.rank] = True
+design_counter.set_level(comm.rank)
+comm.Barrier()
+print(comm.rank, design_counter.level(), *design_counter.options)
+"""
+
+
+@pytest.mark.parametrize("patched", [True, False])
+def test_patches_of_libraries(installed, patched):
+    """Without its patch, a library that ranks share has one state for all of them."""
+    file = installed.folder / "site" / "design_examples" / "counter.py"
+    text = file.read_text()
+    (installed.folder / "counting.py").write_text(COUNTING)
+    try:
+        if not patched:
+            file.write_text("")
+        done = installed("run", "-n", 3, "-q", "--compute", "none", "--shared", "design_counter",
+                         "counting.py")  # fmt: skip
+    finally:
+        file.write_text(text)
+    lines = sorted(done.stdout.splitlines())
+    assert (lines == [f"{rank} {rank} {rank}" for rank in range(3)]) is patched, lines
 
 
 def test_checkers(installed):

@@ -84,7 +84,7 @@ LATE: dict[str, dict[str, str]] = {
     },
     "pysmpi.job.options": {"pysmpi.platform.model": "most machines are given by name"},
     "pysmpi.waiting.outside.children": {"resource": "few programs wait for children"},
-    "pysmpi.waiting.outside.zeromq": {"zmq": "a package of programs"},
+    "pysmpi.patches.zmq": {"zmq": "a package of programs"},
     "pysmpi.reports.result": {
         "html": "only notebooks show results as HTML",
         "json": _OUTPUT,

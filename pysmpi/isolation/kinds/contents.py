@@ -161,7 +161,7 @@ def _inside(name: str, thing: Mapping[Any, object]) -> Iterator[tuple[str, objec
 def watch(exchange: Exchange, imports: Any, module: ModuleType, paths: Iterable[str]) -> None:
     """Exchange the containers of a shared module that has been loaded.
 
-    `paths` name dictionaries, lists and sets in it, see `PatchedRun.containers`.
+    `paths` name dictionaries, lists and sets in it, see `libraries.containers`.
     """
     if module.__name__ not in exchange.shared:
         return

@@ -52,15 +52,6 @@ class PatchedRun:
         self.hooks = hooks
         self.threads = threads
 
-    def containers(self, module: ModuleType, *paths: str) -> None:
-        """Give each rank its own contents of dictionaries, lists and sets of a module.
-
-        A path such as `Gcf.figs` begins at the module; `.*` at its end adds all dictionaries inside
-        of the dictionary. A plus at the end marks a stack: each item holds a copy of the item below
-        it, and additions.
-        """
-        contents.watch(self.exchange, self.imports, module, paths)
-
 
 Patch = Callable[[PatchedRun, Any], object]
 
@@ -68,10 +59,11 @@ Patch = Callable[[PatchedRun, Any], object]
 class Library:
     """The patches of a library, by module, in the order in which they are made."""
 
-    def __init__(self, name: str, line: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.line = line
+        self.line = f"patches of {name}"
         self.functions: dict[str, list[Patch]] = {}
+        self.containers: dict[str, tuple[str, ...]] = {}
 
 
 LIBRARIES: Registry[Library] = Registry(
@@ -84,18 +76,40 @@ def when_loaded(*modules: str) -> Callable[[Patch], Patch]:
 
     def register(function: Patch) -> Patch:
         for module in modules:
-            name = module.partition(".")[0]
-            library = _libraries.get(name)
-            if library is None:
-                line = (function.__doc__ or name).partition("\n")[0]
-                library = _libraries[name] = LIBRARIES.add(Library(name, line))
-            library.functions.setdefault(module, []).append(function)
+            _library(module).functions.setdefault(module, []).append(function)
         return function
 
     return register
 
 
+def containers(module: str, *paths: str) -> None:
+    """Give each rank its own contents of dictionaries, lists and sets of a module.
+
+    A path such as `Gcf.figs` begins at the module; `.*` at its end adds all dictionaries inside of
+    the dictionary. A plus at the end marks a stack: each item holds a copy of the item below it,
+    and additions.
+    """
+    _library(module).containers[module] = paths
+
+    @when_loaded(module)
+    def watch(run: PatchedRun, module: ModuleType) -> None:
+        contents.watch(run.exchange, run.imports, module, paths)
+
+
 _libraries: dict[str, Library] = {}
+
+
+def _library(module: str) -> Library:
+    name = module.partition(".")[0]
+    library = _libraries.get(name)
+    if library is None:
+        library = _libraries[name] = LIBRARIES.add(Library(name))
+    return library
+
+
+def all_containers() -> dict[str, tuple[str, ...]]:
+    """The containers of all libraries, by module."""
+    return {module: paths for library in LIBRARIES for module, paths in library.containers.items()}
 
 
 class LibraryPatches:
