@@ -14,12 +14,12 @@ import sys
 from types import CodeType
 from typing import Any, TextIO
 
+from pysmpi.isolation.assumptions import REDIRECTS
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds.rank_environment import RankEnvironment, here
 from pysmpi.patching.patches import Patches
 
 _STREAMS = {"stdout": 1, "stderr": 2}
-_FUNCTION = "dup2"
 
 # Of the run, see `OwnStreams`.
 _current: list[OwnStreams] = []
@@ -91,7 +91,7 @@ def all_streams() -> list[TextIO]:
 
 def redirects(code: CodeType) -> bool:
     """Whether code, or a function in it, names `dup2`."""
-    return _FUNCTION in code.co_names or any(
+    return REDIRECTS in code.co_names or any(
         redirects(part) for part in code.co_consts if isinstance(part, CodeType)
     )
 

@@ -29,9 +29,10 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.isolation.assumptions import KNOWN_SHARED
 from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.assigned import Assigned, Borrowed
-from pysmpi.isolation.loading.rules import KNOWN_SHARED, Rules
+from pysmpi.isolation.loading.rules import Rules
 from pysmpi.isolation.rank_state import MISSING
 from pysmpi.isolation.threads.locks import running, wait
 from pysmpi.mpi.base import ranks

@@ -20,10 +20,10 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
+from pysmpi.isolation.assumptions import KNOWN_SHARED
 from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.isolation.loading.opened_mpi import OpenedLibraries
-from pysmpi.isolation.loading.rules import KNOWN_SHARED
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.python.frames import current_site

@@ -13,7 +13,8 @@
 A package keeps state of a process in its globals: its rank, its loggers, its progress bars. It is
 therefore private if this is possible and affordable. Extension modules are always shared, because
 an interpreter holds one copy of them. A package knows MPI if it imports mpi4py anywhere in its
-source, or calls methods of communicators, or imports a package that does.
+source, or calls methods of communicators, or imports a package that does. The names and patterns,
+and the reasons for them, are in `assumptions.py`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from pysmpi.isolation.assumptions import CALLS_MPI, KNOWN_PRIVATE, KNOWN_SHARED, STATEMENT
 from pysmpi.python.installed import directories, site_directories, standard_directories
 from pysmpi.version import HOME
 
@@ -47,44 +49,6 @@ MPI4PY_PRIVATE = (
     "mpi4py.__main__",
 )
 
-# Large packages and their dependencies: they hold hardly any state of a process, or consist mostly
-# of compiled code.
-KNOWN_SHARED = frozenset(
-    """
-    numpy scipy pandas matplotlib mpl_toolkits pylab torch torchvision torchaudio triton functorch
-    torchgen jax jaxlib tensorflow tensorboard keras numba llvmlite cupy cupyx cupy_backends sklearn
-    skimage sympy mpmath h5py tables netCDF4 cftime pyarrow polars duckdb numexpr bottleneck
-    numcodecs sparse statsmodels patsy networkx PIL imageio tifffile cv2 lxml cffi pycparser cython
-    Cython astropy erfa shapely pyproj geopandas zmq tornado pydantic pydantic_core annotated_types
-    sqlalchemy requests joblib
-    urllib3 certifi idna charset_normalizer aiohttp cryptography psutil yaml google grpc ray onnx
-    onnxruntime transformers tokenizers datasets accelerate lightning pytorch_lightning spacy nltk
-    gensim xgboost lightgbm catboost plotly seaborn setuptools pkg_resources _distutils_hack
-    pip debugpy pydevd pytz tzdata dateutil packaging pyparsing cycler kiwisolver contourpy
-    fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes threadpoolctl
-    narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
-    docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
-    greenlet gevent msgpack sortedcontainers importlib_metadata
-    pytensor pymc arviz arviz_base arviz_stats arviz_plots tensorflow_probability tf_keras
-    """.split()
-)
-
-# Tools whose globals hold the running test, or the code that is measured.
-KNOWN_PRIVATE = frozenset(
-    "pytest _pytest pluggy hypothesis _hypothesis_globals nose coverage".split()
-)
-
-_MPI = (
-    rb"(?m)^[ \t]*(?:from|import)[ \t]+[^\n#]*\bmpi4py\b"
-    rb"|(?:import_module|__import__)\([\s'\"]*mpi4py"
-    rb"|\.(?:Get_rank|Get_size|Allreduce|Allgatherv?|Alltoallv?|Bcast|Sendrecv)\("
-    rb"|\bcomm\.(?:bcast|gather|scatter|allreduce|allgather|[bB]arrier|rank|size)\b"
-)
-# A line with an import, or one that begins a statement at the outermost level.
-_STATEMENT = (
-    rb"(?m)^([ \t]*)"
-    rb"(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))"
-)
 _TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
 # What decided about a loaded module in an earlier run, and whether it was private.
 _loaded_before: WeakKeyDictionary[ModuleType, tuple[object, bool]] = WeakKeyDictionary()
@@ -292,7 +256,7 @@ def _examine(tree: str) -> tuple[bool, set[str]]:
                     source = stream.read()
             except OSError:
                 continue
-            if re.search(_MPI, source):
+            if re.search(CALLS_MPI, source):
                 return True, imports
             imports.update(_imported(source))
     return False, imports
@@ -302,7 +266,7 @@ def _imported(source: bytes) -> set[str]:
     """The packages that a source imports outside of its functions and classes."""
     found: set[str] = set()
     inside = False
-    for match in re.finditer(_STATEMENT, source):
+    for match in re.finditer(STATEMENT, source):
         indented, name, keyword = match.groups()
         if not indented:
             inside = keyword in (b"def", b"class", b"async", b"@")

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
+from pysmpi.isolation.assumptions import KNOWN_SHARED
 from pysmpi.isolation.loading.imports import ImportSystem
-from pysmpi.isolation.loading.rules import KNOWN_SHARED
 
 _MOST_NAMES = 3  # number of shown changes in one package
 
