@@ -56,7 +56,7 @@ class PatchedRun:
 Patch = Callable[[PatchedRun, Any], object]
 
 
-class Library:
+class PatchedLibrary:
     """The patches of a library, by module, in the order in which they are made."""
 
     def __init__(self, name: str) -> None:
@@ -66,7 +66,7 @@ class Library:
         self.containers: dict[str, tuple[str, ...]] = {}
 
 
-LIBRARIES: Registry[Library] = Registry(
+LIBRARIES: Registry[PatchedLibrary] = Registry(
     "library with a patch", group="pysmpi.patches", home="pysmpi.patches", apart=True
 )
 
@@ -96,14 +96,14 @@ def containers(module: str, *paths: str) -> None:
         contents.watch(run.exchange, run.imports, module, paths)
 
 
-_libraries: dict[str, Library] = {}
+_libraries: dict[str, PatchedLibrary] = {}
 
 
-def _library(module: str) -> Library:
+def _library(module: str) -> PatchedLibrary:
     name = module.partition(".")[0]
     library = _libraries.get(name)
     if library is None:
-        library = _libraries[name] = LIBRARIES.add(Library(name))
+        library = _libraries[name] = LIBRARIES.add(PatchedLibrary(name))
     return library
 
 
