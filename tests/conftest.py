@@ -7,6 +7,7 @@ says how many tests of mpi4py's suite passed, and which suites are missing.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -81,6 +82,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):  # a process of pytest-xdist
         # Explorations fork often, which takes longer the more other tests have loaded.
         items.sort(key=lambda item: (EXPLORE not in item.path.parents, rank[item.path]))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_objects_to_search() -> None:
+    """Let searches for cycles, of which runs make some, not look at all tests and modules."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,15 @@ TESTS = {
     "instruments": ["instruments", "trace", "explore"],
     "io": ["cli/test_cli_output.py", "cli/test_special_files.py", "cli/test_full_disk.py"],
     "job": ["job", "cli/test_cli_arguments.py", "cli/test_cli_run.py", "isolation"],
+    # Processes and choices are tested through what uses them.
+    "kernel": [
+        "kernel",
+        "network",
+        "explore/test_strategies.py",
+        "explore/test_systematic.py",
+        "mpi/test_messages.py",
+        "mpi/test_completion.py",
+    ],
     "machine": ["platform", "network"],
     "own_process": ["cli/test_cli_end.py", "cli/test_cli_interrupt.py", "ranks", "waiting"],
     "patching": ["isolation", "time"],
