@@ -70,7 +70,13 @@ def builtin(real: Any, function: F) -> F:
     """`made_builtin`, or a function in Python if the fact "builtin-functions" is false."""
     if facts.holds("builtin-functions"):
         return made_builtin(real, function)
-    return _dressed(real, function)
+    if type(function) is FunctionType:
+        return _dressed(real, function)
+
+    def call(*args: Any, **kwargs: Any) -> object:
+        return function(*args, **kwargs)
+
+    return _dressed(real, call)  # type: ignore[return-value]  # a method takes no attributes
 
 
 def made_builtin(real: Any, function: F) -> F:
