@@ -21,7 +21,8 @@ def start(function):
 def threads(count):
     return concurrent.futures.ThreadPoolExecutor(count)
 def processes(count):
-    return concurrent.futures.ProcessPoolExecutor(count)
+    fork = multiprocessing.get_context("fork")  # others import the program, and MPI, in the child
+    return concurrent.futures.ProcessPoolExecutor(count, fork)
 def made_by_a_daemon(work):
     def feed():
         pool = threads(2)
