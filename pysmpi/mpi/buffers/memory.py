@@ -335,9 +335,23 @@ IN_PLACE = InPlaceType()
 BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
+class Address:
+    """A buffer argument of compiled code: memory from an address on, without an end."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
 def is_bottom(obj: object) -> bool:
     """Whether a buffer argument means absolute addresses, or no memory at all."""
-    return obj is None or obj is BOTTOM
+    return obj is None or obj is BOTTOM or obj.__class__ is Address
+
+
+def origin_of(obj: object) -> int:
+    """The address from which displacements of a buffer argument without an end count."""
+    return obj.value if isinstance(obj, Address) else 0
 
 
 def is_in_place(obj: object) -> bool:

@@ -22,7 +22,7 @@ from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.buffers.contiguous import FORMATS, contiguous
-from pysmpi.mpi.buffers.memory import is_bottom
+from pysmpi.mpi.buffers.memory import is_bottom, origin_of
 from pysmpi.mpi.buffers.regions import EMPTY, Blocks, MessageRegion, copy_message, place
 from pysmpi.mpi.datatypes.datatypes import (
     BYTE,
@@ -246,7 +246,7 @@ def _simple(spec: object, writable: bool, blocks: int) -> _Read:
     obj, count_spec, displ_spec, typespec = _split(spec, (list, tuple))
     memory, datatype = _memory(spec, obj, typespec, writable)
     nbytes = 0 if memory is None else memory.nbytes
-    offset = 0
+    offset = origin_of(obj)
     if displ_spec is not None:
         displacement = integer(displ_spec)
         if displacement < 0:
@@ -317,17 +317,18 @@ def vector(spec: object, writable: bool, blocks: int, rank: int = 0) -> Blocks:
     else:
         counts = integers(count_spec, blocks)
     extent = datatype._live().layout.extent
+    origin = origin_of(obj)
     offsets: Sequence[int]
     if displ_spec is None:
-        offsets, at = [], 0
+        offsets, at = [], origin
         for n in counts:
             offsets.append(at)
             at += n * extent
     elif is_integral(displ_spec):
         step = integer(displ_spec) * extent
-        offsets = [i * step for i in range(blocks)]
+        offsets = [origin + i * step for i in range(blocks)]
     else:
-        offsets = [d * extent for d in integers(displ_spec, blocks)]
+        offsets = [origin + d * extent for d in integers(displ_spec, blocks)]
     _check_counts(counts)
     return Blocks(obj, memory, writable, datatype, counts, offsets)
 
@@ -362,6 +363,9 @@ def vector_w(spec: Any, writable: bool, blocks: int) -> Blocks:
         counts, offsets = [1] * blocks, [0] * blocks
     else:
         counts, offsets = integers(counts, blocks), integers(offsets, blocks)  # type: ignore[arg-type]
+    origin = origin_of(obj)
+    if origin:
+        offsets = [origin + offset for offset in offsets]
     _check_counts(counts)
     return Blocks(obj, memory, writable, DATATYPE_NULL, counts, offsets, handles(types, blocks))
 

@@ -1,0 +1,105 @@
+"""Initialisation, inquiry and clocks (MPI 4.1, chapters 9 and 11)."""
+
+from __future__ import annotations
+
+from pysmpi.abi.entry import entry
+from pysmpi.abi.values import give, give_text, write_integer
+from pysmpi.mpi import MPI
+
+LIBRARY_VERSION, PROCESSOR_NAME = 8192, 128  # bytes of the results
+
+
+@entry
+def Init(argc: int, argv: int) -> None:
+    MPI.Init()
+
+
+@entry
+def Init_thread(argc: int, argv: int, required: int, provided: int) -> None:
+    # Calls of MPI come from one thread of the program.
+    level = min(required, MPI.THREAD_SERIALIZED)
+    write_integer(provided, MPI.Init_thread(level))
+
+
+@entry
+def Finalize() -> None:
+    MPI.Finalize()
+
+
+@entry
+def Initialized(flag: int) -> None:
+    write_integer(flag, MPI.Is_initialized())
+
+
+@entry
+def Finalized(flag: int) -> None:
+    write_integer(flag, MPI.Is_finalized())
+
+
+@entry
+def Query_thread(provided: int) -> None:
+    write_integer(provided, MPI.Query_thread())
+
+
+@entry
+def Is_thread_main(flag: int) -> None:
+    write_integer(flag, MPI.Is_thread_main())
+
+
+@entry
+def Abort(comm: MPI.Comm, errorcode: int) -> None:
+    comm.Abort(errorcode)
+
+
+@entry
+def Get_version(version: int, subversion: int) -> None:
+    major, minor = MPI.Get_version()
+    write_integer(version, major)
+    write_integer(subversion, minor)
+
+
+@entry
+def Get_library_version(version: int, resultlen: int) -> None:
+    give_text(version, resultlen, MPI.Get_library_version(), LIBRARY_VERSION)
+
+
+@entry
+def Get_processor_name(name: int, resultlen: int) -> None:
+    give_text(name, resultlen, MPI.Get_processor_name(), PROCESSOR_NAME)
+
+
+@entry
+def Get_hw_resource_info(hw_info: int) -> None:
+    give(hw_info, MPI.Get_hw_resource_info())
+
+
+@entry
+def Abi_get_version(abi_major: int, abi_minor: int) -> None:
+    major, minor = MPI.Get_abi_version()
+    write_integer(abi_major, major)
+    write_integer(abi_minor, minor)
+
+
+@entry
+def Abi_get_info(info: int) -> None:
+    give(info, MPI.Get_abi_info())
+
+
+@entry
+def Abi_get_fortran_info(info: int) -> None:
+    give(info, MPI.Get_abi_fortran_info())
+
+
+@entry
+def Wtime() -> float:
+    return MPI.Wtime()
+
+
+@entry
+def Wtick() -> float:
+    return MPI.Wtick()
+
+
+@entry
+def Pcontrol(level: int) -> None:
+    MPI.Pcontrol(level)

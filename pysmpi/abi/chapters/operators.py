@@ -1,0 +1,36 @@
+"""Reduction operators (MPI 4.1, section 6.9)."""
+
+from __future__ import annotations
+
+from pysmpi.abi.callbacks import reduction
+from pysmpi.abi.entry import entry
+from pysmpi.abi.values import buffer, forget, give, handle_at, read_integers, write_integer
+from pysmpi.mpi import MPI
+
+
+@entry
+def Op_create(user_fn: int, commute: int, op: int) -> None:
+    give(op, MPI.Op.Create(reduction(user_fn, False), bool(commute)))
+
+
+@entry
+def Op_create_c(user_fn: int, commute: int, op: int) -> None:
+    give(op, MPI.Op.Create(reduction(user_fn, True), bool(commute)))
+
+
+@entry
+def Op_free(op: int) -> None:
+    handle = handle_at(op, "O")
+    number = read_integers(op, 1)[0]
+    handle.Free()
+    forget(op, number, MPI.OP_NULL)
+
+
+@entry
+def Op_commutative(op: MPI.Op, commute: int) -> None:
+    write_integer(commute, op.Is_commutative())
+
+
+@entry
+def Reduce_local(inbuf: int, inoutbuf: int, count: int, datatype: MPI.Datatype, op: MPI.Op) -> None:
+    op.Reduce_local(buffer(inbuf, count, datatype), buffer(inoutbuf, count, datatype))

@@ -1,0 +1,917 @@
+/* Calls between compiled MPI programs and Python.
+
+A program runs on a stack of its own, so its buffers keep their addresses while other ranks run. Its
+MPI calls continue on the stack of the thread, which greenlets exchange; Python runs there. A rank
+that ends inside a call leaves its own stack as it is.
+
+All functions are called with the interpreter's lock. */
+
+#define PY_SSIZE_T_CLEAN
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <Python.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+/* Call `function(argument)` on the stack that ends at `top`; `*left` is where this one continues. */
+void psm_on_stack(void *top, void (*function)(void *), void *argument, void **left);
+/* Jump to the entry point of a program, with the stack that the system prepares. */
+void psm_start(void *stack, void *entry) __attribute__((noreturn));
+
+#if defined(__x86_64__)
+__asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,@function\n"
+        "psm_on_stack:\n"
+        "  push %rbp\n  mov %rsp, %rbp\n  mov %rsp, (%rcx)\n"
+        "  mov %rdi, %rsp\n  mov %rdx, %rdi\n  call *%rsi\n"
+        "  mov %rbp, %rsp\n  pop %rbp\n  ret\n"
+        ".size psm_on_stack,.-psm_on_stack\n"
+        ".globl psm_start\n.hidden psm_start\n.type psm_start,@function\n"
+        "psm_start:\n"
+        "  mov %rdi, %rsp\n  xor %edx, %edx\n  xor %ebp, %ebp\n  jmp *%rsi\n"
+        ".size psm_start,.-psm_start\n"
+        ".section .note.GNU-stack,\"\",@progbits\n.text\n");
+#define MACHINE EM_X86_64
+#define JUMP_SLOT R_X86_64_JUMP_SLOT
+#define GLOB_DAT R_X86_64_GLOB_DAT
+#define COPY R_X86_64_COPY
+#elif defined(__aarch64__)
+__asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,%function\n"
+        "psm_on_stack:\n"
+        "  stp x29, x30, [sp, #-16]!\n  mov x29, sp\n  mov x9, sp\n  str x9, [x3]\n"
+        "  mov sp, x0\n  mov x0, x2\n  blr x1\n"
+        "  mov sp, x29\n  ldp x29, x30, [sp], #16\n  ret\n"
+        ".size psm_on_stack,.-psm_on_stack\n"
+        ".globl psm_start\n.hidden psm_start\n.type psm_start,%function\n"
+        "psm_start:\n"
+        "  mov sp, x0\n  mov x0, #0\n  mov x29, #0\n  mov x30, #0\n  br x1\n"
+        ".size psm_start,.-psm_start\n.text\n");
+#define MACHINE EM_AARCH64
+#define JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define GLOB_DAT R_AARCH64_GLOB_DAT
+#define COPY R_AARCH64_COPY
+#else
+#error "compiled programs run on x86-64 and aarch64"
+#endif
+
+#define BELOW 256 /* bytes under a stack pointer that its function may use */
+#define MOST_ARGUMENTS 16
+
+/* A function of the program that pysmpi has called, `main` included. */
+typedef struct frame {
+    struct frame *outer;
+    jmp_buf leave; /* ends it, with an exception or a status */
+} frame;
+
+typedef struct ending {
+    struct ending *next;
+    void (*function)(void *);
+    void *argument;
+} ending;
+
+/* The process that a rank with a compiled program simulates. */
+typedef struct {
+    PyObject_HEAD
+    char *stack; /* its own stack, with a guard page at the lowest address */
+    size_t length;
+    void *own; /* the pointers of both stacks where the other one continues */
+    void *threads;
+    int on_own; /* whether the program itself runs */
+    frame *frames;
+    PyObject *objects; /* handles of Python by their integers */
+    PyObject *files;   /* keeps alive what the C streams write to */
+    FILE *streams[3];
+    void *library; /* of dlopen: the copy of the program */
+    int error;     /* errno */
+    int status;    /* with which it ends */
+    int ended;
+    const char *const *arguments;
+    char **variables;
+    void *site; /* the return address of the call */
+    uintptr_t base; /* of the copy of the program, and its bytes */
+    size_t size;
+    Py_ssize_t number; /* of the program, in the upper bits of the places of its calls */
+    ending *endings;
+} Process;
+
+static Process *running; /* whose program runs, or has called Python */
+static pthread_t thread; /* that runs all programs */
+static PyObject *handlers;  /* a list of functions by number */
+static PyObject *missing;   /* finds the object of a handle that no dictionary has */
+static FILE **const usual[3] = {&stdin, &stdout, &stderr};
+static FILE *ours[3];
+
+static void
+install(Process *process)
+{
+    running = process;
+    for (int i = 0; i < 3; i++)
+        *usual[i] = process != NULL && process->streams[i] ? process->streams[i] : ours[i];
+    if (process != NULL)
+        errno = process->error;
+}
+
+static void
+uninstall(Process *process)
+{
+    process->error = errno;
+    for (int i = 0; i < 3; i++)
+        *usual[i] = ours[i];
+}
+
+static void
+leave(Process *process)
+{
+    process->on_own = 0;
+    _longjmp(process->frames->leave, 1);
+}
+
+typedef struct {
+    Process *process;
+    int number;
+    const long long *arguments;
+    long long result;
+    double real;
+    int failed;
+} call;
+
+/* The value of an argument for Python, a new reference. */
+static PyObject *
+argument(Process *process, char kind, long long value)
+{
+    switch (kind) {
+    case 'i':
+        return PyLong_FromLongLong(value);
+    case 'p':
+        return PyLong_FromUnsignedLongLong((unsigned long long)value);
+    default: { /* a handle */
+        PyObject *key = PyLong_FromUnsignedLong((uint32_t)value);
+        if (key == NULL)
+            return NULL;
+        PyObject *object = PyDict_GetItemWithError(process->objects, key);
+        Py_XINCREF(object);
+        if (object == NULL && !PyErr_Occurred())
+            object = PyObject_CallFunction(missing, "CO", kind, key);
+        Py_DECREF(key);
+        return object;
+    }
+    }
+}
+
+static void
+dispatch(void *pointer)
+{
+    call *self = pointer;
+    Process *process = self->process;
+    const psm_function *function = &psm_functions[self->number];
+    const char *kinds = function->kinds;
+    PyObject *handler = PyList_GET_ITEM(handlers, self->number);
+    PyObject *values[MOST_ARGUMENTS + 4], *result = NULL;
+    Py_ssize_t count = 0;
+    uninstall(process);
+    uintptr_t site = (uintptr_t)process->site - process->base;
+    values[0] = PyLong_FromSsize_t(site < process->size ? (Py_ssize_t)site | process->number : 0);
+    if (values[0] != NULL) {
+        count = 1;
+        for (; *kinds; kinds++, count++) {
+            values[count] = argument(process, *kinds, self->arguments[count - 1]);
+            if (values[count] == NULL)
+                break;
+        }
+        if (!*kinds)
+            result = PyObject_Vectorcall(handler, values, (size_t)count, NULL);
+        else { /* a handle is not valid: an error of MPI */
+            PyObject *type, *value, *trace;
+            PyErr_Fetch(&type, &value, &trace);
+            PyErr_NormalizeException(&type, &value, &trace);
+            result = PyObject_CallMethod(missing, "fail", "iOO", self->number, value, values[0]);
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(trace);
+        }
+    }
+    while (count > 0)
+        Py_DECREF(values[--count]);
+    if (result == NULL) {
+        self->failed = 1;
+        return;
+    }
+    if (result == Py_None)
+        self->result = 0;
+    else if (PyFloat_CheckExact(result))
+        self->real = PyFloat_AS_DOUBLE(result);
+    else {
+        self->result = PyLong_AsLongLong(result);
+        if (self->result == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            self->result = (long long)PyLong_AsUnsignedLongLong(result);
+        }
+    }
+    Py_DECREF(result);
+    self->failed = PyErr_Occurred() != NULL;
+}
+
+static void
+enter(call *self, void *site)
+{
+    Process *process = running;
+    if (process == NULL || !pthread_equal(pthread_self(), thread)) {
+        static const char text[] = "pysmpi: a thread that is not the main one called MPI, which "
+                                   "only the main thread of a rank can do here\n";
+        if (write(2, text, sizeof text - 1) < 0)
+            abort();
+        self->result = 16; /* ERR_OTHER */
+        if (process == NULL)
+            abort();
+        return;
+    }
+    self->process = process;
+    process->site = site;
+    if (process->on_own) {
+        process->on_own = 0;
+        void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
+        psm_on_stack(top, dispatch, self, &process->own);
+        process->on_own = 1;
+    } else
+        dispatch(self);
+    if (self->failed)
+        leave(process);
+    install(process);
+}
+
+long long
+psm_call(int number, const long long *arguments, void *site)
+{
+    call self = {NULL, number, arguments, 0, 0.0, 0};
+    enter(&self, site);
+    return self.result;
+}
+
+double
+psm_real(int number, const long long *arguments, void *site)
+{
+    call self = {NULL, number, arguments, 0, 0.0, 0};
+    enter(&self, site);
+    return self.real;
+}
+
+#define PYTHON(number, ...)                                                                        \
+    psm_call(number, (const long long[]){__VA_ARGS__, 0}, __builtin_return_address(0))
+
+/* What a program calls in place of functions of the C library. */
+
+static void
+finish(int status, int quick)
+{
+    Process *process = running;
+    while (!quick && process->endings != NULL) {
+        ending *last = process->endings;
+        process->endings = last->next;
+        last->function(last->argument);
+        free(last);
+    }
+    for (int i = 1; i < 3 && !quick; i++)
+        if (process->streams[i] != NULL)
+            fflush(process->streams[i]);
+    process->status = status;
+    process->ended = 1;
+    leave(process);
+}
+
+static void own_exit(int status) { finish(status & 0xff, 0); }
+static void own_quick_exit(int status) { finish(status & 0xff, 1); }
+
+static void
+own_abort(void)
+{
+    PYTHON(PSM_ABORT, 0);
+    finish(134, 1);
+}
+
+static int
+own_cxa_atexit(void (*function)(void *), void *value, void *library)
+{
+    ending *made = malloc(sizeof *made);
+    (void)library;
+    if (made == NULL || running == NULL)
+        return -1;
+    *made = (ending){running->endings, function, value};
+    running->endings = made;
+    return 0;
+}
+
+static void call_plain(void *function) { ((void (*)(void))function)(); }
+
+static int
+own_atexit(void (*function)(void))
+{
+    return own_cxa_atexit(call_plain, (void *)function, NULL);
+}
+
+static int
+own_start_main(int (*program)(int, char **, char **), int count, char **words)
+{
+    finish(program(count, words, words + count + 1) & 0xff, 0);
+    return 0;
+}
+
+static int
+own_clock_gettime(clockid_t clock, struct timespec *result)
+{
+    long long now = PYTHON(PSM_CLOCK, clock);
+    if (now < 0)
+        return clock_gettime(clock, result);
+    result->tv_sec = now / 1000000000;
+    result->tv_nsec = now % 1000000000;
+    return 0;
+}
+
+static int
+own_gettimeofday(struct timeval *result, void *zone)
+{
+    struct timespec now;
+    (void)zone;
+    own_clock_gettime(CLOCK_REALTIME, &now);
+    result->tv_sec = now.tv_sec;
+    result->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+static time_t
+own_time(time_t *result)
+{
+    struct timespec now;
+    own_clock_gettime(CLOCK_REALTIME, &now);
+    if (result != NULL)
+        *result = now.tv_sec;
+    return now.tv_sec;
+}
+
+static clock_t
+own_clock(void)
+{
+    struct timespec now;
+    own_clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * CLOCKS_PER_SEC + now.tv_nsec / (1000000000 / CLOCKS_PER_SEC);
+}
+
+static int
+own_nanosleep(const struct timespec *wanted, struct timespec *rest)
+{
+    PYTHON(PSM_SLEEP, wanted->tv_sec * 1000000000LL + wanted->tv_nsec);
+    if (rest != NULL)
+        rest->tv_sec = rest->tv_nsec = 0;
+    return 0;
+}
+
+static int
+own_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, struct timespec *rest)
+{
+    long long length = wanted->tv_sec * 1000000000LL + wanted->tv_nsec;
+    if (flags & TIMER_ABSTIME)
+        length -= PYTHON(PSM_CLOCK, clock);
+    PYTHON(PSM_SLEEP, length > 0 ? length : 0);
+    if (rest != NULL)
+        rest->tv_sec = rest->tv_nsec = 0;
+    return 0;
+}
+
+static unsigned
+own_sleep(unsigned seconds)
+{
+    PYTHON(PSM_SLEEP, seconds * 1000000000LL);
+    return 0;
+}
+
+static int
+own_usleep(useconds_t length)
+{
+    PYTHON(PSM_SLEEP, length * 1000LL);
+    return 0;
+}
+
+static char *
+own_getenv(const char *name)
+{
+    size_t length = strlen(name);
+    char **entry = running != NULL ? running->variables : environ;
+    for (; entry != NULL && *entry != NULL; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
+static pid_t own_getpid(void) { return (pid_t)PYTHON(PSM_GETPID, 0); }
+
+static int
+own_gethostname(char *name, size_t length)
+{
+    return (int)PYTHON(PSM_HOSTNAME, (intptr_t)name, (long long)length);
+}
+
+static const struct {
+    const char *name;
+    void *function;
+} REPLACED[] = {
+    {"exit", (void *)own_exit},
+    {"_exit", (void *)own_quick_exit},
+    {"_Exit", (void *)own_quick_exit},
+    {"quick_exit", (void *)own_quick_exit},
+    {"abort", (void *)own_abort},
+    {"__cxa_atexit", (void *)own_cxa_atexit},
+    {"atexit", (void *)own_atexit},
+    {"__libc_start_main", (void *)own_start_main},
+    {"clock_gettime", (void *)own_clock_gettime},
+    {"gettimeofday", (void *)own_gettimeofday},
+    {"time", (void *)own_time},
+    {"clock", (void *)own_clock},
+    {"nanosleep", (void *)own_nanosleep},
+    {"clock_nanosleep", (void *)own_clock_nanosleep},
+    {"sleep", (void *)own_sleep},
+    {"usleep", (void *)own_usleep},
+    {"getenv", (void *)own_getenv},
+    {"secure_getenv", (void *)own_getenv},
+    {"getpid", (void *)own_getpid},
+    {"gethostname", (void *)own_gethostname},
+};
+
+/* The functions that a loaded library calls, replaced where they are ours. */
+
+static int
+replace(ElfW(Addr) base, const ElfW(Rela) *entries, size_t bytes, const ElfW(Sym) *symbols,
+        const char *names)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < bytes / sizeof *entries; i++) {
+        unsigned type = ELF64_R_TYPE(entries[i].r_info);
+        if (type != JUMP_SLOT && type != GLOB_DAT)
+            continue;
+        const char *name = names + symbols[ELF64_R_SYM(entries[i].r_info)].st_name;
+        for (size_t j = 0; j < sizeof REPLACED / sizeof *REPLACED; j++) {
+            if (strcmp(name, REPLACED[j].name) != 0)
+                continue;
+            void **slot = (void **)(base + entries[i].r_offset);
+            void *start = (void *)((uintptr_t)slot & ~(uintptr_t)(page - 1));
+            if (mprotect(start, (size_t)page, PROT_READ | PROT_WRITE) != 0)
+                return -1;
+            *slot = REPLACED[j].function;
+        }
+    }
+    return 0;
+}
+
+static int
+redirect(const struct link_map *map)
+{
+    const ElfW(Rela) *entries[2] = {NULL, NULL};
+    size_t bytes[2] = {0, 0};
+    const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++)
+        switch (each->d_tag) {
+        case DT_JMPREL: entries[0] = (const void *)each->d_un.d_ptr; break;
+        case DT_PLTRELSZ: bytes[0] = each->d_un.d_val; break;
+        case DT_RELA: entries[1] = (const void *)each->d_un.d_ptr; break;
+        case DT_RELASZ: bytes[1] = each->d_un.d_val; break;
+        case DT_SYMTAB: symbols = (const void *)each->d_un.d_ptr; break;
+        case DT_STRTAB: names = (const void *)each->d_un.d_ptr; break;
+        }
+    for (int i = 0; i < 2; i++)
+        if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names) < 0)
+            return -1;
+    return 0;
+}
+
+/* The streams of a rank: what it writes goes to Python. */
+
+static ssize_t
+write_stream(void *cookie, const char *data, size_t size)
+{
+    if (running == NULL)
+        return write((int)(intptr_t)cookie, data, size);
+    return (ssize_t)PYTHON(PSM_WRITE, (intptr_t)cookie, (intptr_t)data, (long long)size);
+}
+
+static ssize_t
+read_stream(void *cookie, char *data, size_t size)
+{
+    return (ssize_t)PYTHON(PSM_READ, (intptr_t)cookie, (intptr_t)data, (long long)size);
+}
+
+static FILE *
+stream(int descriptor, int buffering)
+{
+    cookie_io_functions_t functions = {read_stream, write_stream, NULL, NULL};
+    FILE *made = fopencookie((void *)(intptr_t)descriptor, descriptor == 0 ? "r" : "w", functions);
+    if (made != NULL)
+        setvbuf(made, NULL, buffering, BUFSIZ);
+    return made;
+}
+
+/* The type of processes. */
+
+static PyObject *
+process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"stack", "objects", NULL};
+    Py_ssize_t length;
+    PyObject *objects;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "nO!", names, &length, &PyDict_Type, &objects))
+        return NULL;
+    Process *self = (Process *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    long page = sysconf(_SC_PAGESIZE);
+    self->length = ((size_t)length + (size_t)page - 1) / (size_t)page * (size_t)page + (size_t)page;
+    self->stack = mmap(NULL, self->length, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (self->stack == MAP_FAILED) {
+        self->stack = NULL;
+        Py_DECREF(self);
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    mprotect(self->stack, (size_t)page, PROT_NONE);
+    self->objects = Py_NewRef(objects);
+    return (PyObject *)self;
+}
+
+static void
+process_dealloc(Process *self)
+{
+    while (self->endings != NULL) {
+        ending *last = self->endings;
+        self->endings = last->next;
+        free(last);
+    }
+    if (self->stack != NULL)
+        munmap(self->stack, self->length);
+    Py_XDECREF(self->objects);
+    Py_XDECREF(self->files);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+/* The bytes that the system puts on the stack of a new program, from `argc` on. */
+static void *
+prepare_stack(Process *self, PyObject *words, PyObject *variables)
+{
+    Py_ssize_t argc = PyTuple_GET_SIZE(words), entries = PyTuple_GET_SIZE(variables);
+    char *text = self->stack + self->length;
+    size_t count = (size_t)(argc + entries) + 5;
+    char **pointers = calloc(count, sizeof *pointers);
+    if (pointers == NULL)
+        return PyErr_NoMemory();
+    pointers[0] = (char *)(intptr_t)argc;
+    for (Py_ssize_t i = 0; i < argc + entries; i++) {
+        PyObject *item = i < argc ? PyTuple_GET_ITEM(words, i) : PyTuple_GET_ITEM(variables, i - argc);
+        size_t size = (size_t)PyBytes_GET_SIZE(item) + 1;
+        text -= size;
+        memcpy(text, PyBytes_AS_STRING(item), size);
+        pointers[1 + i + (i >= argc)] = text;
+    }
+    char **top = (char **)(((uintptr_t)text - count * sizeof *pointers) & ~(uintptr_t)15);
+    memcpy(top, pointers, count * sizeof *pointers);
+    free(pointers);
+    self->variables = top + 2 + argc;
+    return top;
+}
+
+typedef struct {
+    void *stack, *entry;
+} beginning;
+
+static void begin(void *pointer) { psm_start(((beginning *)pointer)->stack, ((beginning *)pointer)->entry); }
+
+/* run(handle, arguments, variables): the status with which the program ends. */
+static PyObject *
+process_run(Process *self, PyObject *args)
+{
+    Py_ssize_t entry;
+    PyObject *words, *variables;
+    if (!PyArg_ParseTuple(args, "nO!O!", &entry, &PyTuple_Type, &words, &PyTuple_Type, &variables))
+        return NULL;
+    void *const top = prepare_stack(self, words, variables);
+    if (top == NULL)
+        return NULL;
+    beginning first = {top, (void *)entry};
+    frame outermost = {NULL};
+    self->frames = &outermost;
+    if (_setjmp(outermost.leave) == 0) {
+        self->on_own = 1;
+        install(self);
+        /* The entry point does not return, so it needs no stack but its own. */
+        psm_on_stack((char *)top - 64, begin, &first, &self->threads);
+    }
+    uninstall(self);
+    running = NULL;
+    self->frames = NULL;
+    if (self->ended) /* what ended the functions inside */
+        PyErr_Clear();
+    if (PyErr_Occurred())
+        return NULL;
+    return PyLong_FromLong(self->status);
+}
+
+typedef struct {
+    long long (*function)(long long, long long, long long, long long, long long, long long, long long);
+    long long arguments[7], result;
+} callback;
+
+static void
+call_back(void *pointer)
+{
+    callback *self = pointer;
+    long long *a = self->arguments;
+    self->result = self->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+}
+
+/* call(function, *arguments): call a function of the program, as its process does. */
+static PyObject *
+process_call(Process *self, PyObject *args)
+{
+    callback wanted = {0};
+    Py_ssize_t count = PyTuple_GET_SIZE(args);
+    if (count < 1 || count > 8) {
+        PyErr_SetString(PyExc_TypeError, "expected a function and at most 7 arguments");
+        return NULL;
+    }
+    wanted.function = (void *)PyLong_AsVoidPtr(PyTuple_GET_ITEM(args, 0));
+    for (Py_ssize_t i = 1; i < count; i++)
+        wanted.arguments[i - 1] = (long long)PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(args, i));
+    if (PyErr_Occurred())
+        return NULL;
+    Process *outer = running;
+    void *own = self->own, *threads = self->threads;
+    frame mine = {self->frames};
+    self->frames = &mine;
+    if (_setjmp(mine.leave) == 0) {
+        self->on_own = 1;
+        install(self);
+        void *top = (void *)(((uintptr_t)own - BELOW) & ~(uintptr_t)15);
+        psm_on_stack(top, call_back, &wanted, &self->threads);
+    }
+    self->on_own = 0;
+    uninstall(self);
+    running = outer;
+    self->own = own;
+    self->threads = threads;
+    self->frames = mine.outer;
+    if (self->ended) { /* the program has called exit, which ends the outer functions too */
+        PyErr_SetNone(PyExc_GeneratorExit);
+        return NULL;
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    return PyLong_FromLongLong(wanted.result);
+}
+
+/* load(path, stdout, stderr, number, size): load a copy of a program; its base address. */
+static PyObject *
+process_load(Process *self, PyObject *args)
+{
+    const char *path;
+    int buffering[2];
+    Py_ssize_t number, size;
+    if (!PyArg_ParseTuple(args, "siinn", &path, &buffering[0], &buffering[1], &number, &size))
+        return NULL;
+    frame outermost = {NULL};
+    for (int i = 0; i < 3; i++)
+        self->streams[i] = stream(i, i == 0 ? _IOFBF : buffering[i - 1]);
+    self->frames = &outermost;
+    if (_setjmp(outermost.leave) == 0) {
+        install(self);
+        self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    uninstall(self);
+    running = NULL;
+    self->frames = NULL;
+    if (PyErr_Occurred())
+        return NULL;
+    struct link_map *map;
+    if (self->library == NULL || dlinfo(self->library, RTLD_DI_LINKMAP, &map) != 0) {
+        PyErr_SetString(PyExc_OSError, dlerror());
+        return NULL;
+    }
+    if (redirect(map) < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    self->base = (uintptr_t)map->l_addr;
+    self->size = (size_t)size;
+    self->number = number;
+    return PyLong_FromSsize_t((Py_ssize_t)map->l_addr);
+}
+
+/* close(): let go of the program, after its end. */
+static PyObject *
+process_close(Process *self, PyObject *Py_UNUSED(args))
+{
+    /* Handlers of exit have run; those of its library would run on dlclose. */
+    for (int i = 0; i < 3; i++)
+        if (self->streams[i] != NULL) {
+            fclose(self->streams[i]);
+            self->streams[i] = NULL;
+        }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+process_site(Process *self, void *closure)
+{
+    return PyLong_FromUnsignedLongLong((uintptr_t)self->site);
+}
+
+static PyMethodDef process_methods[] = {
+    {"load", (PyCFunction)process_load, METH_VARARGS, NULL},
+    {"run", (PyCFunction)process_run, METH_VARARGS, NULL},
+    {"call", (PyCFunction)process_call, METH_VARARGS, NULL},
+    {"close", (PyCFunction)process_close, METH_NOARGS, NULL},
+    {NULL},
+};
+
+static PyGetSetDef process_properties[] = {{"site", (getter)process_site, NULL, NULL, NULL}, {NULL}};
+
+static PyTypeObject ProcessType = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "pysmpi.abi.engine.Process",
+    .tp_basicsize = sizeof(Process),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = process_new,
+    .tp_dealloc = (destructor)process_dealloc,
+    .tp_methods = process_methods,
+    .tp_getset = process_properties,
+};
+
+/* Memory of programs. */
+
+static PyObject *
+view(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    void *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyMemoryView_FromMemory(address, size, PyBUF_WRITE);
+}
+
+static PyObject *
+write_integer(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    void *address = PyLong_AsVoidPtr(args[0]);
+    long long value = (long long)PyLong_AsUnsignedLongLongMask(args[1]);
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (PyErr_Occurred())
+        return NULL;
+    if (size == 4)
+        *(int32_t *)address = (int32_t)value;
+    else
+        *(int64_t *)address = value;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+write_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    char *address = PyLong_AsVoidPtr(args[0]);
+    PyObject *values = PySequence_Fast(args[1], "expected a sequence");
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (values == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
+        long long value = (long long)PyLong_AsUnsignedLongLongMask(PySequence_Fast_GET_ITEM(values, i));
+        if (size == 4)
+            ((int32_t *)address)[i] = (int32_t)value;
+        else
+            ((int64_t *)address)[i] = value;
+    }
+    Py_DECREF(values);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+read_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    const char *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t number = PyLong_AsSsize_t(args[1]);
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
+        long long value = size == 4 ? ((const int32_t *)address)[i] : ((const int64_t *)address)[i];
+        PyObject *item = PyLong_FromLongLong(value);
+        if (item == NULL)
+            Py_CLEAR(made);
+        else
+            PyList_SET_ITEM(made, i, item);
+    }
+    return made;
+}
+
+static PyObject *
+read_handles(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    const uint32_t *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t number = PyLong_AsSsize_t(args[1]);
+    long kind = PyLong_AsLong(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
+        PyObject *item = argument(running, (char)kind, address[i]);
+        if (item == NULL)
+            Py_CLEAR(made);
+        else
+            PyList_SET_ITEM(made, i, item);
+    }
+    return made;
+}
+
+static PyObject *
+read_text(PyObject *module, PyObject *value)
+{
+    const char *address = PyLong_AsVoidPtr(value);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyBytes_FromString(address == NULL ? "" : address);
+}
+
+static PyObject *
+start(PyObject *module, PyObject *args)
+{
+    PyObject *list, *finder;
+    if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &list, &finder))
+        return NULL;
+    if (PyList_GET_SIZE(list) != PSM_FUNCTIONS) {
+        PyErr_SetString(PyExc_ValueError, "expected a handler for each function");
+        return NULL;
+    }
+    Py_XSETREF(handlers, Py_NewRef(list));
+    Py_XSETREF(missing, Py_NewRef(finder));
+    thread = pthread_self();
+    for (int i = 0; i < 3; i++)
+        ours[i] = *usual[i];
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+functions(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    PyObject *made = PyList_New(PSM_FUNCTIONS);
+    for (int i = 0; made != NULL && i < PSM_FUNCTIONS; i++) {
+        PyObject *name = PyUnicode_FromString(psm_functions[i].name);
+        if (name == NULL)
+            Py_CLEAR(made);
+        else
+            PyList_SET_ITEM(made, i, name);
+    }
+    return made;
+}
+
+extern int *const MPI_UNWEIGHTED, *const MPI_WEIGHTS_EMPTY;
+
+static PyObject *
+constants(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    return Py_BuildValue("KK", (unsigned long long)(uintptr_t)MPI_UNWEIGHTED,
+                         (unsigned long long)(uintptr_t)MPI_WEIGHTS_EMPTY);
+}
+
+static PyMethodDef methods[] = {
+    {"constants", constants, METH_NOARGS, NULL},
+    {"view", (PyCFunction)(void (*)(void))view, METH_FASTCALL, NULL},
+    {"write_integer", (PyCFunction)(void (*)(void))write_integer, METH_FASTCALL, NULL},
+    {"write_integers", (PyCFunction)(void (*)(void))write_integers, METH_FASTCALL, NULL},
+    {"read_integers", (PyCFunction)(void (*)(void))read_integers, METH_FASTCALL, NULL},
+    {"read_handles", (PyCFunction)(void (*)(void))read_handles, METH_FASTCALL, NULL},
+    {"read_text", read_text, METH_O, NULL},
+    {"start", start, METH_VARARGS, NULL},
+    {"functions", functions, METH_NOARGS, NULL},
+    {NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "engine", NULL, -1, methods};
+
+PyMODINIT_FUNC
+PyInit_engine(void)
+{
+    PyObject *made;
+    if (PyType_Ready(&ProcessType) < 0 || (made = PyModule_Create(&module)) == NULL)
+        return NULL;
+    if (PyModule_AddObjectRef(made, "Process", (PyObject *)&ProcessType) < 0)
+        Py_CLEAR(made);
+    return made;
+}

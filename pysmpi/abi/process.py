@@ -1,0 +1,117 @@
+"""The process that a rank with a compiled program simulates."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from pysmpi.abi import engine
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
+
+
+class CompiledProcess(engine.Process):
+    """A process with its own stack, the handles of its program, and its streams."""
+
+    __slots__ = ("keyvals", "free", "numbers", "objects")
+
+    objects: dict[int, Any]  # handles by their integers
+
+    def __new__(cls, stack: int) -> CompiledProcess:
+        objects: dict[int, Any] = {}
+        made = super().__new__(cls, stack, objects)
+        made.objects = objects
+        made.numbers = {}  # integers of requests, by the addresses of their handles
+        made.free = []  # integers of requests that are over
+        return made
+
+
+PROCESS: StateSlot[Rank, CompiledProcess] = StateSlot(Rank)
+
+
+def here() -> CompiledProcess:
+    """The process of the rank that runs."""
+    process = PROCESS.peek(current())
+    assert process is not None
+    return process
+
+
+def put(process: CompiledProcess) -> None:
+    """Make it the process of the rank that runs."""
+    PROCESS.put(current(), process)
+
+
+# What the C library would do for a process.
+
+
+def clock(number: int) -> int:
+    """A clock of the rank (ns)."""
+    if number in (time.CLOCK_REALTIME, 5):  # CLOCK_REALTIME_COARSE
+        return time.time_ns()
+    if number == time.CLOCK_PROCESS_CPUTIME_ID:
+        return time.process_time_ns()
+    if number == time.CLOCK_THREAD_CPUTIME_ID:
+        return time.thread_time_ns()
+    return time.monotonic_ns()
+
+
+def sleep(nanoseconds: int) -> int:
+    """Sleep in simulated time."""
+    time.sleep(nanoseconds * 1e-9)
+    return 0
+
+
+def write(descriptor: int, address: int, size: int) -> int:
+    """Write bytes to a descriptor of the rank; the number of written bytes."""
+    data = bytes(engine.view(address, size))
+    stream = sys.stdout if descriptor == 1 else sys.stderr if descriptor == 2 else None
+    try:
+        if stream is None:
+            return os.write(descriptor, data)
+        stream.flush()
+        binary = getattr(stream, "buffer", None)
+        if binary is None:
+            stream.write(data.decode("utf-8", "replace"))
+        else:
+            binary.write(data)
+        stream.flush()
+    except OSError:
+        return 0
+    return size
+
+
+def read(descriptor: int, address: int, size: int) -> int:
+    """Read bytes from standard input of the rank; 0 at its end."""
+    stream: Any = sys.stdin
+    if stream is None:
+        return 0
+    data = (
+        stream.buffer.read1(size) if hasattr(stream, "buffer") else stream.readline(size).encode()
+    )
+    engine.view(address, len(data))[:] = data
+    return len(data)
+
+
+def abort() -> int:
+    """End the job as a signal ends a process that calls `abort`."""
+    current().abort(134, "called abort")
+    return 0
+
+
+def getpid() -> int:
+    """The process id that the rank sees."""
+    return os.getpid()
+
+
+def hostname(address: int, size: int) -> int:
+    """The name of the rank's host."""
+    import socket
+
+    data = socket.gethostname().encode()[: size - 1] + b"\0"
+    engine.view(address, len(data))[:] = data
+    return 0
+
+
+CALLS = (clock, sleep, write, read, abort, getpid, hostname)  # in the order of `engine.h`

@@ -1,0 +1,134 @@
+"""Compiled programs that call MPI: one copy of the executable for each rank, with its own globals."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+
+from pysmpi.abi import chapters, elf, engine, sites
+from pysmpi.abi.entry import ENTRIES, Caller, checked
+from pysmpi.abi.process import CALLS, CompiledProcess, here, put
+from pysmpi.errors import UsageError
+from pysmpi.io.reading import read_bytes
+from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.options import RcOptions
+from pysmpi.mpi.processes import environment
+
+STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
+_BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
+
+
+class _Options:
+    """What MPI does for a program in C: it starts with MPI_Init, and errors are fatal."""
+
+    initialize = False
+    finalize = False
+    errors = "default"
+
+
+class _Missing:
+    """Finds the objects of handles that a program has not used before."""
+
+    families: dict[str, type[Handle]] = {}
+
+    def __call__(self, kind: str, number: int) -> Handle:
+        handle: Handle = self.families[kind].fromhandle(number)
+        if handle._impl is not None:
+            here().objects[number] = handle
+        return handle
+
+    def fail(self, number: int, error: BaseException, site: int) -> int:
+        """The code of the error of a function with a handle that is not valid."""
+        if not isinstance(error, chapters.MPIError):
+            raise error
+        return error.Get_error_code()
+
+
+_missing = _Missing()
+_started: list[object] = []
+
+
+def _start() -> None:
+    """Connect the entry points with the functions of the chapters, once for a process."""
+    if _started:
+        return
+    chapters.load()
+    _Missing.families = chapters.FAMILIES
+    handlers: list[Callable[..., object]] = []
+    for number, name in enumerate(engine.functions()):
+        if number < len(CALLS):
+            handlers.append(_plain(CALLS[number]))
+            continue
+        function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
+        if function is None:
+            function = _absent(name)
+        handlers.append(Caller(name, checked(function)))
+    _started.append(handlers)
+    engine.start(handlers, _missing)
+
+
+def _plain(function: Callable[..., int]) -> Callable[..., int]:
+    return lambda site, *arguments: function(*arguments)
+
+
+def _absent(name: str) -> Callable[..., object]:
+    def absent(*arguments: object) -> object:
+        raise UsageError(f"MPI_{name}, called by a compiled program, cannot be simulated yet")
+
+    return absent
+
+
+class CompiledProgram(RankProgram):
+    """An executable that was linked with an MPI library (MPICH's binary interface)."""
+
+    def __init__(self, path: str, arguments: Sequence[str] = ()) -> None:
+        self.name = path
+        self.path = os.path.abspath(path)
+        self.arguments = [path, *arguments]
+
+    def prepare(self) -> None:
+        self.executable = elf.read(self.name, read_bytes(self.path))
+        self.number = sites.number_of(self.path)
+        _start()
+
+    def main(self) -> Callable[[], object]:
+        return self._run
+
+    def _run(self) -> None:
+        environment.start(options=RcOptions(_Options))
+        process = CompiledProcess(STACK)
+        put(process)
+        base = self._load(process)
+        words = tuple(os.fsencode(word) for word in self.arguments or ())
+        variables = tuple(
+            os.fsencode(name) + b"=" + os.fsencode(value) for name, value in os.environ.items()
+        )
+        try:
+            status = process.run(base + self.executable.entry, words, variables)
+        finally:
+            process.close()
+        if status:
+            sys.exit(status)
+
+    def _load(self, process: CompiledProcess) -> int:
+        descriptor, path = tempfile.mkstemp(prefix="pysmpi-", suffix=".so")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(self.executable.data)
+            os.chmod(path, 0o700)
+            base = process.load(
+                path,
+                _LINES if os.isatty(1) else _BUFFERED,
+                2,
+                self.number << sites.SHIFT,
+                self.executable.size,
+            )
+        except OSError as error:
+            raise UsageError(f"{self.name}: cannot be loaded: {error}") from None
+        finally:
+            os.unlink(path)
+        return int(base)

@@ -1,0 +1,210 @@
+"""Arguments and results of functions in C: memory, text, handles and statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pysmpi.abi.engine import (
+    read_handles,
+    read_integers,
+    read_text,
+    view,
+    write_integer,
+    write_integers,
+)
+from pysmpi.abi.process import here
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.buffers.contiguous import _element_of
+from pysmpi.mpi.buffers.memory import IN_PLACE, Address
+from pysmpi.mpi.datatypes.datatypes import Datatype
+from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.point_to_point.requests import Request
+
+__all__ = [
+    "IGNORED",
+    "buffer",
+    "datatypes",
+    "finished",
+    "forget",
+    "give",
+    "give_all",
+    "give_request",
+    "give_status",
+    "give_statuses",
+    "give_text",
+    "handle_at",
+    "number_of",
+    "read_status",
+    "write_status",
+    "read_handles",
+    "read_integers",
+    "requests",
+    "status_argument",
+    "text",
+    "vector",
+    "vector_w",
+    "view",
+    "write_integer",
+    "write_integers",
+]
+
+IGNORED = 1  # STATUS_IGNORE and STATUSES_IGNORE
+_IN_PLACE = (1 << 64) - 1
+_REQUEST_NULL = 0x2C000000
+
+
+def buffer(address: int, count: int, datatype: Datatype, blocks: int = 1) -> Any:
+    """A message of `count` elements for each of `blocks` processes, at an address."""
+    if address == _IN_PLACE:
+        return IN_PLACE
+    if count < 0:
+        fail(ERR_COUNT, f"count is {count}")
+    element = _element_of(datatype._impl)
+    if element is not None and element.dense and count * blocks and address:
+        return [view(address, element.size * count * blocks), count, datatype]
+    return [Address(address), count, datatype]
+
+
+def vector(address: int, counts: int, displs: int, datatype: Datatype, n: int, size: int) -> Any:
+    """A message of `n` blocks with counts and displacements of `size` bytes each."""
+    if address == _IN_PLACE:
+        return IN_PLACE
+    return [
+        Address(address), read_integers(counts, n, size), read_integers(displs, n, size), datatype
+    ]  # fmt: skip
+
+
+def vector_w(
+    address: int, counts: int, displs: int, types: int, n: int, size: int, displ: int
+) -> Any:
+    """A message of `n` blocks, each with a datatype; displacements are of `displ` bytes."""
+    if address == _IN_PLACE:
+        return IN_PLACE
+    return [
+        Address(address), read_integers(counts, n, size), read_integers(displs, n, displ),
+        datatypes(types, n),
+    ]  # fmt: skip
+
+
+def datatypes(address: int, n: int) -> list[Datatype]:
+    """An array of datatypes."""
+    return read_handles(address, n, ord("D"))
+
+
+def requests(address: int, n: int) -> list[Request]:
+    """An array of requests."""
+    if n < 0:
+        fail(ERR_COUNT, f"count is {n}")
+    if n and not address:
+        fail(ERR_ARG, "the array of requests is NULL")
+    return read_handles(address, n, ord("R"))
+
+
+def text(address: int) -> str:
+    """A string of C."""
+    return read_text(address).decode("utf-8", "surrogateescape")
+
+
+def give_text(address: int, length: int, value: str, limit: int) -> None:
+    """Store a string of at most `limit` bytes with its end, and its length if that has an address."""
+    data = value.encode("utf-8", "surrogateescape")[: limit - 1]
+    view(address, len(data) + 1)[:] = data + b"\0"
+    if length:
+        write_integer(length, len(data))
+
+
+def give(address: int, handle: Handle) -> None:
+    """Store a handle as its integer."""
+    write_integer(address, number_of(handle))
+
+
+def give_all(address: int, handles: Iterable[Handle]) -> None:
+    """Store an array of handles."""
+    write_integers(address, [number_of(handle) for handle in handles])
+
+
+def number_of(handle: Handle) -> int:
+    """The integer of a handle, under which the program finds it again."""
+    if isinstance(handle, Request):
+        return _number_of_request(handle)
+    impl = handle._impl
+    number = handle._table.number(impl)
+    if impl is not None:
+        here().objects.setdefault(number, handle)
+    return number
+
+
+def forget(address: int, number: int, null: Handle) -> None:
+    """Store a null handle in place of one that has been freed."""
+    here().objects.pop(number & 0xFFFFFFFF, None)
+    write_integer(address, null._table.null)
+
+
+# Requests come and go with messages: they have integers of their own, which are used again.
+
+
+def _number_of_request(request: Request) -> int:
+    if request._impl is None:
+        return _REQUEST_NULL
+    process = here()
+    number = process.numbers.get(id(request))
+    if number is None:
+        number = process.free.pop() if process.free else 0x98000000 | len(process.numbers) + 1
+        process.numbers[id(request)] = number
+        process.objects[number] = request
+    return number
+
+
+def give_request(address: int, request: Request) -> None:
+    """Store a request that has been started or made."""
+    write_integer(address, _number_of_request(request))
+
+
+def finished(address: int, requests: Sequence[Request]) -> None:
+    """Store null handles in place of requests that are over, at their places of an array."""
+    process = here()
+    for place, request in enumerate(requests):
+        if request._impl is None:
+            number = process.numbers.pop(id(request), None)
+            if number is not None:
+                del process.objects[number]
+                process.free.append(number)
+            write_integer(address + 4 * place, _REQUEST_NULL)
+
+
+def status_argument(address: int) -> Status | None:
+    """A status to fill for the program; None if it ignores it."""
+    return None if address == IGNORED or not address else Status()
+
+
+def give_status(address: int, status: Status | None) -> None:
+    """Store a status but its error, which only calls for many requests set."""
+    if status is not None:
+        write_integers(address, status._fields[:4])
+
+
+def give_statuses(address: int, statuses: Sequence[Status]) -> None:
+    """Store an array of statuses with their errors."""
+    for place, status in enumerate(statuses):
+        write_integers(address + 20 * place, status._fields)
+
+
+def handle_at(address: int, kind: str) -> Any:
+    """The object of the handle at an address; `kind` is the letter of its class."""
+    return read_handles(address, 1, ord(kind))[0]
+
+
+def read_status(address: int) -> Status:
+    """The status at an address."""
+    status = Status()
+    for place, value in enumerate(read_integers(address, 5)):
+        status._fields[place] = value
+    return status
+
+
+def write_status(address: int, status: Status) -> None:
+    """Store all fields of a status."""
+    write_integers(address, status._fields)
