@@ -1,16 +1,18 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Eight things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+Nine things cannot be Python and are in C: the functions that numpy calls while memory is folded,
 copies of large blocks past the processor's cache and of strided blocks, the buffers that objects
 export, the versions of dictionaries, assignments in shared modules, the tracing and profiling
-functions of a thread, the stacks for the Python frames of ranks, and the thread that notices ranks
-that wait in C.
+functions of a thread, the stacks for the Python frames of ranks, the thread that notices ranks that
+wait in C, and the MPI library that compiled programs call.
 
 `PYSMPI_PURE=1` builds without compiling anything. `PYSMPI_OPTIMIZE=0` compiles in a third of the
 time, for tests of the build.
 """
 
 import os
+import platform
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -95,6 +97,12 @@ IN_C = [
     "pysmpi/isolation/dict_versions",
     "pysmpi/isolation/frame_stacks",
 ]
+# The MPI library of compiled programs, on processors that its switch of stacks knows. Copies of
+# programs need it under this name.
+ENTRY_POINTS = "pysmpi/abi/engine"
+LIBRARY = "psm_mpich.so"
+PROCESSORS = ("x86_64", "aarch64")
+
 # They serve memory folding and the watch of threads, which need its system calls.
 IN_C_ON_LINUX = [
     "pysmpi/folding/hooks",
@@ -164,7 +172,25 @@ def _find_compiler():
 
 def in_c():
     parts = [*IN_C, *IN_C_ON_LINUX] if sys.platform == "linux" else IN_C
-    return [Extension(path.replace("/", "."), [path + ".c"]) for path in parts]
+    extensions = [Extension(path.replace("/", "."), [path + ".c"]) for path in parts]
+    if sys.platform == "linux" and platform.machine() in PROCESSORS:
+        extensions.append(entry_points())
+    return extensions
+
+
+def entry_points():
+    """Return the extension with the functions of MPI in C, whose source is made from a table."""
+    made = "pysmpi/abi/entries.c"
+    table = runpy.run_path("pysmpi/abi/table.py")
+    with open(made, "w", encoding="utf-8") as stream:
+        stream.write(table["entry_points"]())
+    return Extension(
+        ENTRY_POINTS.replace("/", "."),
+        [ENTRY_POINTS + ".c", made],
+        depends=["pysmpi/abi/engine.h", "pysmpi/abi/functions.txt"],
+        extra_compile_args=["-fvisibility=hidden"],
+        extra_link_args=[f"-Wl,-soname,{LIBRARY}"],
+    )
 
 
 def translated():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 from pysmpi.errors import UsageError
 from pysmpi.instruments import chosen
 from pysmpi.isolation import collection
-from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram, find_program
+from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import (
     FIELDS,
@@ -27,6 +27,7 @@ from pysmpi.job.options import (
     shown,
 )
 from pysmpi.job.options import check as checked
+from pysmpi.job.programs import find_program
 from pysmpi.job.spawning import Segment
 from pysmpi.mpi.base import ranks
 from pysmpi.reports.result import ProgramError, Result

@@ -14,6 +14,8 @@ MPICH = re.compile(r"lib(mpi|mpich|pmpi)\.so\.12$|libmpi_cray\.so\.12$")
 OPEN_MPI = re.compile(r"libmpi\w*\.so\.40$")
 FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpichf90|mpi_usempi\w*|mpi_mpifh)\.so")
 
+MAGIC = b"\x7fELF"
+MOST = 1 << 30  # bytes of an executable that are looked at
 _DYNAMIC, _INTERPRETER, _TLS, _LOAD = 2, 3, 7, 1
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _FLAGS_1, _RPATH, _RUNPATH = 1, 5, 6, 10, 0x6FFFFFFB, 15, 29
 _PIE = 0x08000000

@@ -158,6 +158,9 @@ argument(Process *process, char kind, long long value)
         return PyLong_FromLongLong(value);
     case 'p':
         return PyLong_FromUnsignedLongLong((unsigned long long)value);
+    case '4':
+    case '8': /* bytes of a count */
+        return PyLong_FromLong(kind - '0');
     default: { /* a handle */
         PyObject *key = PyLong_FromUnsignedLong((uint32_t)value);
         if (key == NULL)
@@ -618,7 +621,7 @@ process_run(Process *self, PyObject *args)
     uninstall(self);
     running = NULL;
     self->frames = NULL;
-    if (self->ended) /* what ended the functions inside */
+    if (self->ended) /* by exit, inside a callback too */
         PyErr_Clear();
     if (PyErr_Occurred())
         return NULL;

@@ -2,7 +2,9 @@
 
 typedef struct {
     const char *name;
-    const char *kinds; /* of its arguments: i an integer, p a pointer, a capital letter a handle */
+    /* Of its arguments: i an integer, p a pointer, a capital letter a handle; 4 or 8 at the end
+       stands for the bytes of its counts. */
+    const char *kinds;
 } psm_function;
 
 enum {

@@ -1,8 +1,7 @@
-"""Compiled programs that call MPI: one copy of the executable for each rank, with its own globals."""
+"""Compiled programs that call MPI: a copy of the executable for each rank, with its own globals."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import tempfile

@@ -60,15 +60,13 @@ class _Lookup:
 
 def number_of(path: str) -> int:
     """The number of a program, whose lines can be looked up from now on."""
-    for number, lookup in enumerate(_programs, 1):
-        if lookup.path == path:
-            break
-    else:
-        lookup = _Lookup(path)
-        _programs.append(lookup)
-        number = len(_programs)
-    lookup.start()
-    return number
+    paths = [lookup.path for lookup in _programs]
+    if path not in paths:
+        paths.append(path)
+        _programs.append(_Lookup(path))
+    place = paths.index(path)
+    _programs[place].start()
+    return place + 1
 
 
 def place_of(site: int) -> tuple[str, int, str]:

@@ -1,10 +1,11 @@
 """The functions of the MPI libraries, read from `functions.txt`, and their entry points in C.
 
-A line of the table is the prototype of a function in C without the prefix `MPI_`. `+` after the name
-adds the form for large counts, which ends with `_c`: N is then a count of 64 bits instead of an
-`int`, D a displacement (`MPI_Aint`), and A, which is an address, stays one of 64 bits.
+A line of the table is the prototype of a function in C without the prefix `MPI_`. `+` after the
+name adds the form for large counts, which ends with `_c`: N is then a count of 64 bits instead of
+an `int`, D a displacement (`MPI_Aint`), and A, which is an address, stays one of 64 bits.
 
-`python -m pysmpi.abi.table FILE` writes the entry points. It imports nothing, because builds run it.
+`python pysmpi/abi/table.py FILE` writes the entry points. Builds run it, so it imports nothing of
+pysmpi.
 """
 
 import re
@@ -146,7 +147,8 @@ def entry_points() -> str:
         "EXPORT int *MPI_F_STATUS_IGNORE = status, *MPI_F_STATUSES_IGNORE = status;",
         "EXPORT void *MPI_F08_STATUS_IGNORE = status, *MPI_F08_STATUSES_IGNORE = status;",
         "EXPORT int *const MPI_UNWEIGHTED = &unweighted, *const MPI_WEIGHTS_EMPTY = &empty;",
-        "EXPORT int MPIR_Dup_fn(int object, int key, void *state, void *value, void *result, int *flag) {",
+        "EXPORT int MPIR_Dup_fn(int object, int key, void *state, void *value, void *result,",
+        "                       int *flag) {",
         "    *(void **)result = value;",
         "    *flag = 1;",
         "    return 0;",

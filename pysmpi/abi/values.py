@@ -109,7 +109,7 @@ def text(address: int) -> str:
 
 
 def give_text(address: int, length: int, value: str, limit: int) -> None:
-    """Store a string of at most `limit` bytes with its end, and its length if that has an address."""
+    """Store a string, of at most `limit` bytes with its end, and its length if asked for."""
     data = value.encode("utf-8", "surrogateescape")[: limit - 1]
     view(address, len(data) + 1)[:] = data + b"\0"
     if length:

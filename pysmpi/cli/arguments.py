@@ -13,7 +13,7 @@ from itertools import chain
 
 from pysmpi.cli.launchers import IGNORED, LauncherOptions, finish, take
 from pysmpi.errors import UsageError
-from pysmpi.isolation.loading.command_lines import is_python, split_program
+from pysmpi.job.command_lines import is_python, split_program
 from pysmpi.python.records import record
 from pysmpi.text import closest, whole
 

@@ -20,9 +20,9 @@ from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
 from pysmpi.cli.run_options import Sectioned, with_options
 from pysmpi.errors import UsageError
-from pysmpi.isolation.loading.command_lines import on_path
-from pysmpi.isolation.loading.loader import find_program
+from pysmpi.job.command_lines import on_path
 from pysmpi.job.options import FIELDS, OUTPUTS, Options, check, on_command_line
+from pysmpi.job.programs import find_program
 
 if TYPE_CHECKING:
     from pysmpi.cli.launchers import LauncherOptions

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from pysmpi.errors import UsageError
-from pysmpi.isolation.loading.command_lines import program_of
 from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.job.command_lines import program_of
 from pysmpi.job.options import Options
 from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command

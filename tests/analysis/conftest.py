@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pysmpi.isolation.loading.loader import FunctionProgram, find_program
+from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options, check
+from pysmpi.job.programs import find_program
 from pysmpi.ranks.instruments import Instrument
 from pysmpi.trace.activity import activity_of
 from pysmpi.trace.model import Recording

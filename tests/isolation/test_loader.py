@@ -19,8 +19,8 @@ from pysmpi.isolation.loading.loader import (
     ModuleProgram,
     ScriptProgram,
     StdinProgram,
-    find_program,
 )
+from pysmpi.job.programs import find_program
 
 SHOW = """
 import json, sys

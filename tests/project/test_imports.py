@@ -77,7 +77,8 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.isolation.kinds.rank_output": {"tempfile": "only without files in memory"},
     "pysmpi.time.recordings": {"json": "only with --record-compute"},
     "pysmpi.job.lifecycle": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
-    "pysmpi.isolation.loading.command_lines": {"shutil": "only commands: this loads compression"},
+    "pysmpi.job.command_lines": {"shutil": "only commands: this loads compression"},
+    "pysmpi.job.programs": {"pysmpi.abi.program": "only compiled programs"},
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",
         "zipfile": "few programs are archives",

@@ -8,7 +8,6 @@ from typing import Any
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
     IGNORED,
-    buffer,
     datatypes,
     forget,
     give,
@@ -25,6 +24,10 @@ from pysmpi.abi.values import (
     write_status,
 )
 from pysmpi.mpi import MPI
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT, ERR_TRUNCATE
+from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.buffers.regions import place
+from pysmpi.mpi.datatypes.external32 import decode, encode
 
 OBJECT_NAME = 128
 
@@ -93,12 +96,35 @@ def Type_create_hindexed_block(
 def Type_create_struct(
     count: int, blocklengths: int, displacements: int, types: int, newtype: int, size: int
 ) -> None:
-    made = MPI.Datatype.Create_struct(
-        read_integers(blocklengths, count, size),
-        read_integers(displacements, count, 8),
-        datatypes(types, count),
-    )
-    give(newtype, made)
+    lengths = read_integers(blocklengths, count, size)
+    places = read_integers(displacements, count, 8)
+    numbers = read_integers(types, count)
+    if LB in numbers or UB in numbers:
+        give(newtype, _bounded(lengths, places, numbers))
+        return
+    give(newtype, MPI.Datatype.Create_struct(lengths, places, datatypes(types, count)))
+
+
+# The markers of MPI-1: members of a structure that give its bounds.
+LB, UB = 0x4C000010, 0x4C000011
+
+
+def _bounded(lengths: list[int], places: list[int], numbers: list[int]) -> MPI.Datatype:
+    """A structure with markers of its bounds."""
+    members = [
+        (length, place, MPI.Datatype.fromhandle(number))
+        for length, place, number in zip(lengths, places, numbers)
+        if number not in (LB, UB)
+    ]
+    inner = MPI.Datatype.Create_struct(*(list(each) for each in zip(*members)))
+    low, extent = inner.Get_extent()
+    high = low + extent
+    lows = [place for place, number in zip(places, numbers) if number == LB]
+    highs = [place for place, number in zip(places, numbers) if number == UB]
+    low, high = min(lows, default=low), max(highs, default=high)
+    made = inner.Create_resized(low, high - low)
+    inner.Free()
+    return made
 
 
 @entry
@@ -289,7 +315,21 @@ def Aint_diff(addr1: int, addr2: int) -> int:
     return MPI.Aint_diff(addr1, addr2)
 
 
-# Packing.
+# Packing: as the methods of mpi4py, which take whole arrays, for elements at an address.
+
+
+def _elements(address: int, count: int, datatype: MPI.Datatype) -> Any:
+    if count < 0:
+        fail(ERR_COUNT, f"count is {count}")
+    return place(None, None, address, count, datatype, True)
+
+
+def _end(start: int, nbytes: int, available: int) -> int:
+    if start < 0:
+        fail(ERR_ARG, f"position is {start}")
+    if nbytes and start + nbytes > available:
+        fail(ERR_TRUNCATE, f"{nbytes} bytes at position {start} of a buffer of {available} bytes")
+    return start + nbytes
 
 
 @entry
@@ -298,7 +338,10 @@ def Pack(
     comm: MPI.Comm, size: int,
 ) -> None:  # fmt: skip
     start = read_integers(position, 1, size)[0]
-    end = datatype.Pack(buffer(inbuf, incount, datatype), view(outbuf, outsize), start, comm)
+    message = _elements(inbuf, incount, datatype)
+    end = _end(start, message.nbytes, outsize)
+    if end > start:
+        view(outbuf, outsize)[start:end] = message.pack()
     write_integer(position, end, size)
 
 
@@ -308,7 +351,10 @@ def Unpack(
     comm: MPI.Comm, size: int,
 ) -> None:  # fmt: skip
     start = read_integers(position, 1, size)[0]
-    end = datatype.Unpack(view(inbuf, insize), start, buffer(outbuf, outcount, datatype), comm)
+    message = _elements(outbuf, outcount, datatype)
+    end = _end(start, message.nbytes, insize)
+    if end > start:
+        message.unpack(view(inbuf, insize)[start:end])
     write_integer(position, end, size)
 
 
@@ -322,10 +368,13 @@ def Pack_external(
     datarep: int, inbuf: int, incount: int, datatype: MPI.Datatype, outbuf: int, outsize: int,
     position: int,
 ) -> None:  # fmt: skip
+    nbytes = datatype.Pack_external_size(text(datarep), incount)
     start = read_integers(position, 1, 8)[0]
-    end = datatype.Pack_external(
-        text(datarep), buffer(inbuf, incount, datatype), view(outbuf, outsize), start
-    )
+    end = _end(start, nbytes, outsize)
+    if end > start:
+        message = _elements(inbuf, incount, datatype)
+        signature = datatype._live().layout.signature
+        encode(signature, incount, message.pack(), view(outbuf, outsize)[start:end])
     write_integer(position, end, 8)
 
 
@@ -334,10 +383,14 @@ def Unpack_external(
     datarep: int, inbuf: int, insize: int, position: int, outbuf: int, outcount: int,
     datatype: MPI.Datatype,
 ) -> None:  # fmt: skip
+    nbytes = datatype.Pack_external_size(text(datarep), outcount)
     start = read_integers(position, 1, 8)[0]
-    end = datatype.Unpack_external(
-        text(datarep), view(inbuf, insize), start, buffer(outbuf, outcount, datatype)
-    )
+    end = _end(start, nbytes, insize)
+    if end > start:
+        message = _elements(outbuf, outcount, datatype)
+        native = bytearray(message.nbytes)
+        decode(datatype._live().layout.signature, outcount, view(inbuf, insize)[start:end], native)
+        message.unpack(native)
     write_integer(position, end, 8)
 
 

@@ -62,7 +62,8 @@ for _names, _code in (
     ("cvar_get_index pvar_get_index event_get_index category_get_index", INVALID_NAME),
     (
         "cvar_handle_free cvar_read cvar_write enum_get_info enum_get_item pvar_handle_free "
-        "pvar_read pvar_readreset pvar_reset pvar_start pvar_stop pvar_write event_callback_get_info "
+        "pvar_read pvar_readreset pvar_reset pvar_start pvar_stop pvar_write "
+        "event_callback_get_info "
         "event_callback_set_info event_copy event_get_source event_get_timestamp event_handle_free "
         "event_handle_get_info event_handle_set_info event_read event_register_callback "
         "event_set_dropped_handler",

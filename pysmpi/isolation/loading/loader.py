@@ -27,7 +27,7 @@ from pysmpi.io.reading import open_lines, read_bytes, similar
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.loading.foreign import foreign
-from pysmpi.isolation.loading.python_flags import PythonFlags, parse_flags
+from pysmpi.isolation.loading.python_flags import PythonFlags
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
 
@@ -356,30 +356,3 @@ class ModuleProgram(_MainProgram):
         self.package = self.spec.parent
         sys.argv[0] = self.file or name
         return super().main()
-
-
-def find_program(
-    target: str,
-    arguments: Sequence[str] = (),
-    *,
-    module: bool = False,
-    command: bool = False,
-    flags: Sequence[str] = (),
-) -> RankProgram:
-    """The program of a command line: a path, `-`, `-m target` or `-c target`.
-
-    `flags` are those of the interpreter before it, such as `-O`.
-
-    Raises `UsageError` if the file does not exist.
-    """
-    program: RankProgram
-    if module:
-        program = ModuleProgram(target, arguments)
-    elif command:
-        program = CommandProgram(target, arguments)
-    elif target == "-":
-        program = StdinProgram(arguments)
-    else:
-        program = ScriptProgram(target, arguments)
-    program.flags = parse_flags(flags)
-    return program

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import open_lines
 from pysmpi.isolation.loading.foreign import HEAD, foreign
-from pysmpi.isolation.loading.loader import find_program
+from pysmpi.job.programs import find_program
 
 if TYPE_CHECKING:
     from pysmpi.isolation.loading.loader import RankProgram
