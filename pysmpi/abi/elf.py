@@ -10,6 +10,7 @@ from pysmpi.errors import UsageError
 
 # The library of `engine.c`; names of other MPI libraries are replaced by it, so none is longer.
 LIBRARY = "psm_mpich.so"
+_NAMES = re.compile(rb"\0(lib(mpi|mpich|pmpi|mpi_\w+|mpifort|mpichfort)\.so[.\d]*|psm_mpich\.so)\0")
 MPICH = re.compile(r"lib(mpi|mpich|pmpi)\.so\.12$|libmpi_cray\.so\.12$")
 OPEN_MPI = re.compile(r"libmpi\w*\.so\.40$")
 FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpichf90|mpi_usempi\w*|mpi_mpifh)\.so")
@@ -114,6 +115,8 @@ def _read(path: str, data: bytes) -> Executable:
             raise _refused(path, f"one for Open MPI ({name}), compile it for MPICH (libmpi.so.12)")
         if FORTRAN.match(name):
             raise _refused(path, f"one that needs the Fortran library {name}")
+        if name == LIBRARY:
+            continue
         if MPICH.match(name):
             end = names + index + len(name)
             changed[names + index : end] = LIBRARY.encode().ljust(len(name), b"\0")

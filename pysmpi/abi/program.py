@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from pysmpi.abi import chapters, elf, engine, sites
 from pysmpi.abi.entry import ENTRIES, Caller, checked
 from pysmpi.abi.process import CALLS, CompiledProcess, here, put
+from pysmpi.abi.values import MESSAGES
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
 from pysmpi.isolation.loading.loader import RankProgram
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.options import RcOptions
+from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from pysmpi.mpi.processes import environment
 
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
@@ -35,6 +37,8 @@ class _Missing:
     families: dict[str, type[Handle]] = {}
 
     def __call__(self, kind: str, number: int) -> Handle:
+        if kind == "M" and number in MESSAGES:
+            return (MESSAGE_NULL, MESSAGE_NO_PROC)[MESSAGES.index(number)]
         handle: Handle = self.families[kind].fromhandle(number)
         if handle._impl is not None:
             here().objects[number] = handle

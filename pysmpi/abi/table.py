@@ -39,6 +39,7 @@ class Argument(NamedTuple):
     stars: str
     name: str
     brackets: str
+    constant: bool = False
 
     @property
     def pointer(self) -> bool:
@@ -85,9 +86,10 @@ def functions() -> Iterator[Function]:
 def _argument(text: str) -> Argument:
     if text == "...":
         return Argument(text, "", "", "")
-    parts = re.fullmatch(r"(?:const )?(\w+) (\**)(\w+)((?:\[\d*\])*)", text)
+    parts = re.fullmatch(r"(const )?(\w+) (\**)(\w+)((?:\[\d*\])*)", text)
     assert parts is not None, text
-    return Argument(*parts.groups())
+    constant, *rest = parts.groups()
+    return Argument(*rest, constant is not None)
 
 
 def _type(argument: Argument, wide: bool) -> str:

@@ -21,6 +21,7 @@ from pysmpi.mpi.buffers.contiguous import _element_of
 from pysmpi.mpi.buffers.memory import IN_PLACE, Address
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
 from pysmpi.mpi.point_to_point.requests import Request
 
 __all__ = [
@@ -54,6 +55,8 @@ __all__ = [
 IGNORED = 1  # STATUS_IGNORE and STATUSES_IGNORE
 _IN_PLACE = (1 << 64) - 1
 _REQUEST_NULL = 0x2C000000
+# Of the messages that are null and from PROC_NULL: MPICH's are requests.
+MESSAGES = (0x2C000000, 0x6C000000)
 
 
 def buffer(address: int, count: int, datatype: Datatype, blocks: int = 1) -> Any:
@@ -130,6 +133,8 @@ def number_of(handle: Handle) -> int:
     """The integer of a handle, under which the program finds it again."""
     if isinstance(handle, Request):
         return _number_of_request(handle)
+    if isinstance(handle, Message) and handle in (MESSAGE_NULL, MESSAGE_NO_PROC):
+        return MESSAGES[handle == MESSAGE_NO_PROC]
     impl = handle._impl
     number = handle._table.number(impl)
     if impl is not None:

@@ -38,13 +38,15 @@ COMMANDS = {
     "coherence": ("pysmpi.cli.coherence", "Study the coherent caches of a node."),
     "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
+    "cc": ("pysmpi.cli.cc", "Compile a program in C for a run, as mpicc does."),
+    "cxx": ("pysmpi.cli.cxx", "Compile a program in C++ for a run, as mpicxx does."),
     "doctor": ("pysmpi.cli.doctor", "Check this installation."),
 }
 
 # The order of --help.
 GROUPS = {
     "Begin": ("demo", "doctor"),
-    "Run a program": ("run", "sweep"),
+    "Run a program": ("run", "sweep", "cc", "cxx"),
     "Understand its time": ("view", "analyse", "trace", "replay", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
     "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),

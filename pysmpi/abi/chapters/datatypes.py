@@ -112,11 +112,12 @@ LB, UB = 0x4C000010, 0x4C000011
 def _bounded(lengths: list[int], places: list[int], numbers: list[int]) -> MPI.Datatype:
     """A structure with markers of its bounds."""
     members = [
-        (length, place, MPI.Datatype.fromhandle(number))
+        (length, place, MPI.Datatype.fromhandle(number & 0xFFFFFFFF))
         for length, place, number in zip(lengths, places, numbers)
         if number not in (LB, UB)
     ]
-    inner = MPI.Datatype.Create_struct(*(list(each) for each in zip(*members)))
+    columns: Any = [list(each) for each in zip(*members)] or [[], [], []]
+    inner = MPI.Datatype.Create_struct(*columns)
     low, extent = inner.Get_extent()
     high = low + extent
     lows = [place for place, number in zip(places, numbers) if number == LB]

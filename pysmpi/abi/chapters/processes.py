@@ -21,7 +21,7 @@ from pysmpi.abi.values import (
 )
 from pysmpi.mpi import MPI
 
-PORT_NAME, PSET_NAME = 1024, 256  # bytes
+PORT_NAME = 256  # bytes
 
 
 def _words(address: int) -> list[str]:

@@ -1,0 +1,107 @@
+"""`pysmpi cc`: compiles programs in C with pysmpi's own `mpi.h`, as `mpicc` does with another.
+
+It is for users who have no MPI library. `pysmpi cxx` is the same for C++.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+
+from pysmpi.cli.echo import echo
+from pysmpi.errors import UsageError
+from pysmpi.python.installed import cache_directory
+from pysmpi.version import __version__
+
+COMPILERS = {"cc": ("CC", ("cc", "gcc", "clang")), "cxx": ("CXX", ("c++", "g++", "clang++"))}
+_NOT_LINKED = ("-c", "-S", "-E", "-M", "-MM")
+_SHOW = ("-show", "-show-me", "--showme")
+
+
+def include() -> Path:
+    """The directory with `mpi.h`, which is written if it is not up to date."""
+    from pysmpi.abi.header import header
+
+    text = header()
+    place = Path(cache_directory()) / __version__ / "include"
+    file = place / "mpi.h"
+    try:
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            place.mkdir(parents=True, exist_ok=True)
+            new = place / f"mpi.h.{os.getpid()}"
+            new.write_text(text, encoding="utf-8")
+            new.replace(file)
+    except OSError as error:
+        raise UsageError(f"{file}: cannot be written: {error}") from None
+    return place
+
+
+def library() -> str:
+    """The file of the library that programs are linked with."""
+    try:
+        from pysmpi.abi import engine
+    except ImportError:
+        raise UsageError(
+            "this installation has no MPI library for compiled programs; install pysmpi on Linux "
+            "with a C compiler"
+        ) from None
+    return str(engine.__file__)
+
+
+def compiler(kind: str) -> list[str]:
+    """The command of the compiler: of CC or CXX, or the first that there is."""
+    variable, names = COMPILERS[kind]
+    chosen = os.environ.get(variable)
+    if chosen:
+        return shlex.split(chosen)
+    for name in names:
+        if shutil.which(name):
+            return [name]
+    raise UsageError(f"no compiler: there is no command {' or '.join(names)}; set {variable}")
+
+
+def line(kind: str, words: list[str]) -> list[str]:
+    """The command of the compiler for the arguments of a wrapper."""
+    before = [*compiler(kind), "-fPIE", f"-I{include()}"]
+    if not words or any(word in _NOT_LINKED for word in words):
+        return [*before, *words]
+    # The library needs Python, which programs are not linked with.
+    return [*before, *words, "-pie", library(), "-Wl,--allow-shlib-undefined"]
+
+
+def run(kind: str, words: tuple[str, ...]) -> int:
+    given = list(words)
+    shown = [word for word in given if word in _SHOW]
+    compiling = "-compile-info" in given or "-compile_info" in given
+    linking = "-link-info" in given or "-link_info" in given
+    rest = [word for word in given if word not in shown and not word.endswith(("-info", "_info"))]
+    if compiling:
+        rest.insert(0, "-c")
+    command = line(kind, rest or (["-o", "a.out"] if linking else rest))
+    if shown or compiling or linking:
+        echo(shlex.join(command))
+        return 0
+    return subprocess.run(command, check=False).returncode
+
+
+SETTINGS = {
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+    "help_option_names": ["--help"],
+}
+
+
+@click.command("cc", context_settings=SETTINGS)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[ARGUMENT]...")
+def command(words: tuple[str, ...]) -> int:
+    """Compile a program in C for `pysmpi run`, as mpicc does.
+
+    The arguments are those of the compiler. -show prints its command, -compile-info and -link-info
+    the parts of it.
+    """
+    return run("cc", words)
