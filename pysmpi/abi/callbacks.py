@@ -115,6 +115,8 @@ def error_function(function: int) -> Callable[[Any, int], None]:
     def handle(subject: Any, code: int) -> None:
         place = Scratch(number_of(subject))
         error = Scratch(code)
-        here().call(function, place.address(), error.address())
+        process = here()
+        process.call(function, place.address(), error.address())
+        process.handled = True
 
     return handle

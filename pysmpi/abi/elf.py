@@ -38,9 +38,7 @@ class Executable:
 
 def needs_mpi(data: bytes) -> bool:
     """Whether the contents of a file are an executable that needs an MPI library."""
-    return (
-        re.search(rb"\0lib(mpi|mpich|pmpi|mpi_\w+|mpifort|mpichfort)\.so[.\d]*\0", data) is not None
-    )
+    return _NAMES.search(data) is not None
 
 
 def read(path: str, data: bytes) -> Executable:
@@ -50,6 +48,8 @@ def read(path: str, data: bytes) -> Executable:
     """
     try:
         return _read(path, data)
+    except UsageError:
+        raise
     except (struct.error, IndexError, ValueError):
         raise _refused(path, "a damaged executable") from None
 

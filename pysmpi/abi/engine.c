@@ -560,6 +560,9 @@ process_dealloc(Process *self)
         self->endings = last->next;
         free(last);
     }
+    /* No rank can have a buffer in it any more. Its destructors are for programs that have ended. */
+    if (self->library != NULL && self->ended)
+        dlclose(self->library);
     if (self->stack != NULL)
         munmap(self->stack, self->length);
     Py_XDECREF(self->objects);
@@ -716,11 +719,10 @@ process_load(Process *self, PyObject *args)
     return PyLong_FromSsize_t((Py_ssize_t)map->l_addr);
 }
 
-/* close(): let go of the program, after its end. */
+/* close(): close the streams, after the end of the program. */
 static PyObject *
 process_close(Process *self, PyObject *Py_UNUSED(args))
 {
-    /* Handlers of exit have run; those of its library would run on dlclose. */
     for (int i = 0; i < 3; i++)
         if (self->streams[i] != NULL) {
             fclose(self->streams[i]);

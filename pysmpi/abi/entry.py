@@ -17,8 +17,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
+from pysmpi.abi.process import here
 from pysmpi.abi.sites import place_of
-from pysmpi.mpi.base.constants import ERR_ARG
+from pysmpi.mpi.base.constants import ERR_ARG, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception as MPIError
 from pysmpi.mpi.base.exceptions import fail
 
@@ -61,6 +62,10 @@ class Caller:
         try:
             return call(*arguments)
         except MPIError as error:
+            process = here()
+            if process.handled:  # as MPICH
+                process.handled = False
+                return SUCCESS
             return error.Get_error_code()
 
     def _place(self, site: int) -> Callable[..., Any]:

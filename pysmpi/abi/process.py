@@ -15,7 +15,7 @@ from pysmpi.mpi.base.state import StateSlot
 class CompiledProcess(engine.Process):
     """A process with its own stack, the handles of its program, and its streams."""
 
-    __slots__ = ("keyvals", "free", "numbers", "objects")
+    __slots__ = ("free", "handled", "numbers", "objects")
 
     objects: dict[int, Any]  # handles by their integers
 
@@ -25,6 +25,7 @@ class CompiledProcess(engine.Process):
         made.objects = objects
         made.numbers = {}  # integers of requests, by the addresses of their handles
         made.free = []  # integers of requests that are over
+        made.handled = False  # whether a handler of the program has handled the error of a call
         return made
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import give, give_text, write_integer
 from pysmpi.mpi import MPI
+from pysmpi.mpi.base.constants import ERR_ABI
+from pysmpi.mpi.base.exceptions import fail
 
 LIBRARY_VERSION, PROCESSOR_NAME = 8192, 128  # bytes of the results
 
@@ -103,3 +105,23 @@ def Wtick() -> float:
 @entry
 def Pcontrol(level: int) -> None:
     MPI.Pcontrol(level)
+
+
+@entry
+def Abi_set_fortran_info(info: MPI.Info) -> None:
+    fail(ERR_ABI, "the representations of Fortran are set already")
+
+
+@entry
+def Abi_get_fortran_booleans(
+    logical_size: int, logical_true: int, logical_false: int, is_set: int
+) -> None:
+    write_integer(is_set, logical_size in (4, 8))
+    if logical_size in (4, 8):
+        write_integer(logical_true, 1, logical_size)
+        write_integer(logical_false, 0, logical_size)
+
+
+@entry
+def Abi_set_fortran_booleans(logical_size: int, logical_true: int, logical_false: int) -> None:
+    fail(ERR_ABI, "the representations of Fortran are set already")

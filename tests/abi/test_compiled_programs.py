@@ -1,0 +1,198 @@
+"""Compiled programs run as Python programs do; MPICH runs the same source."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pysmpi
+from pysmpi.abi import elf
+from pysmpi.abi.table import functions
+from pysmpi.cli.cc import line
+
+PROGRAMS = Path(__file__).parent / "programs"
+MPICH = Path(sys.prefix)
+
+pytest.importorskip(
+    "pysmpi.abi.engine", reason="pysmpi was installed without a C compiler, or not on Linux"
+)
+if shutil.which("cc") is None:
+    pytest.skip("there is no C compiler", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Compile a program of the folder, once, with `pysmpi cc` or for MPICH."""
+    folder = tmp_path_factory.mktemp("compiled")
+
+    def compile(name: str, *flags: str, mpich: bool = False) -> str:
+        target = folder / f"{Path(name).stem}-{'mpich' if mpich else 'own'}{''.join(flags)}"
+        if not target.exists():
+            words = ["-g", str(PROGRAMS / name), "-o", str(target), *flags]
+            if mpich:
+                library = ["-lmpi", f"-L{MPICH / 'lib'}", f"-Wl,-rpath,{MPICH / 'lib'}"]
+                words = ["cc", f"-I{MPICH / 'include'}", "-fPIE", "-pie", *words, *library]
+            subprocess.run(words if mpich else line("cc", words), check=True)
+        return str(target)
+
+    return compile
+
+
+@pytest.fixture(scope="module")
+def talk(compiled: Callable[..., str]) -> str:
+    return compiled("talk.c")
+
+
+def lines(text: str) -> list[str]:
+    return sorted(text.splitlines())
+
+
+def expected(size: int) -> list[str]:
+    product = 1
+    for i in range(size):
+        product *= i + 1
+    rows = []
+    for rank in range(size):
+        before = (rank - 1) % size
+        rows += [
+            f"rank {rank}: 0 wrong, 1000 from {before}, null 1, counter {100 + rank}",
+            f"rank {rank}: product {product} {2**size}, handler 1 0, attribute 5, tags 1, null 1",
+            f"rank {rank}: column {' '.join(str(before * 16 + 1 + 4 * i) for i in range(4))}, "
+            f"packed 16, null 1",
+            f"rank {rank}: put {10 * before}, sum {-1 if rank else size}",
+        ]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("size", [1, 4, 9])
+def test_ranks_have_their_own_globals_stacks_and_handles(
+    talk: str, size: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pysmpi.run(talk, nprocs=size)
+    assert lines(capfd.readouterr().out) == expected(size)
+
+
+@pytest.mark.peers
+def test_programs_for_mpich_run_unchanged_and_print_the_same(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = compiled("talk.c", mpich=True)
+    pysmpi.run(program, nprocs=4)
+    ours = lines(capfd.readouterr().out)
+    command = [str(MPICH / "bin" / "mpiexec"), "-n", "4", program]
+    real = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ours == lines(real.stdout) == expected(4)
+
+
+def test_a_deadlock_names_the_lines_in_c(talk: str) -> None:
+    result = pysmpi.run(talk, nprocs=3, args=["deadlock"], check=False)
+    text = str(result.deadlock)
+    number = next(
+        i
+        for i, text in enumerate((PROGRAMS / "talk.c").read_text().splitlines(), 1)
+        if "MPI_Recv(&size" in text
+    )
+    assert f"talk.c:{number} in main" in text and "source=rank+1, tag=5, 4 bytes" in text
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pysmpi", "run", "-q", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_exit_prints_what_a_rank_has_not_flushed_and_gives_its_status(talk: str) -> None:
+    done = run("-n", "2", talk, "exit")
+    assert done.stdout.count("unflushedat the end\n") == 2
+    assert done.returncode == 7
+
+
+def test_abort_of_mpi_and_of_c_end_the_job(talk: str) -> None:
+    done = run("-n", "3", talk, "mpi abort")
+    assert "called MPI_Abort with error code 9" in done.stderr and done.returncode == 9
+    done = run("-n", "3", talk, "abort")
+    assert "called abort" in done.stderr and done.returncode == 134
+
+
+def test_errors_are_fatal_and_name_the_call(talk: str) -> None:
+    done = run("-n", "2", talk, "error")
+    assert done.returncode != 0 and "talk.c:" in done.stderr
+    assert "dest is 2, expected 0 to 1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_clocks_and_sleeps_are_simulated(talk: str, capfd: pytest.CaptureFixture[str]) -> None:
+    result = pysmpi.run(talk, nprocs=2, args=["sleep"], compute="none")
+    assert lines(capfd.readouterr().out) == ["rank 0: 1.5 1.5", "rank 1: 1.5 1.5"]
+    assert 1.5 <= result.seconds < 1.6
+
+
+def test_arguments_and_variables(talk: str) -> None:
+    done = run("-n", "1", "-x", "MY_NAME=me", talk, "names", "a b")
+    assert done.stdout == "3 words, a b, me\n"
+
+
+def test_programs_that_ranks_cannot_load_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "local.c").write_text(
+        "#include <mpi.h>\n__thread int x = 5;\n"
+        "int main(int n, char **v) { x += n; MPI_Init(&n, &v); return x; }\n"
+    )
+    target = str(tmp_path / "local")
+    subprocess.run(line("cc", [str(tmp_path / "local.c"), "-o", target]), check=True)
+    with pytest.raises(pysmpi.UsageError, match="thread-local variables"):
+        pysmpi.run(target, nprocs=1)
+    data = bytearray(Path(target).read_bytes())
+    data[16] = 2  # the type of executables at fixed addresses
+    Path(target).write_bytes(data)
+    with pytest.raises(pysmpi.UsageError, match="at fixed addresses"):
+        pysmpi.run(target, nprocs=1)
+    data[18] = 3  # an older processor
+    Path(target).write_bytes(data)
+    with pytest.raises(pysmpi.UsageError, match="another processor"):
+        pysmpi.run(target, nprocs=1)
+    with pytest.raises(pysmpi.UsageError, match="a damaged executable"):
+        elf.read(target, bytes(data[:18]) + b"\x3e\0" + bytes(data[20:500]))
+
+
+def test_every_function_of_the_table_has_one_that_serves_it() -> None:
+    from pysmpi.abi import chapters
+    from pysmpi.abi.entry import ENTRIES
+
+    chapters.load()
+    names = {each.name for each in functions()}
+    assert len(names) > 690
+    served = {name for name in names if name in ENTRIES or name.removesuffix("_c") in ENTRIES}
+    assert names - served == set()
+    assert set(ENTRIES) <= names
+
+
+@pytest.mark.peers
+def test_the_header_has_the_values_of_mpich(tmp_path: Path) -> None:
+    from pysmpi.abi.header import constants
+    from pysmpi.cli.cc import include
+
+    names = [text.split()[1] for text in constants()]
+    # Handles that MPICH has and pysmpi lacks, and addresses.
+    absent = {"UNWEIGHTED", "WEIGHTS_EMPTY", "COMPLEX4", "INTEGER16", "REAL2"}
+    absent |= {f"LOGICAL{n}" for n in (1, 2, 4, 8, 16)}
+    body = "".join(
+        f'#ifdef {name}\nprintf("{name} %lld\\n", (long long){name});\n#endif\n'
+        for name in names
+        if name.removeprefix("MPI_") not in absent
+    )
+    source = tmp_path / "values.c"
+    source.write_text(f"#include <mpi.h>\n#include <stdio.h>\nint main(void) {{\n{body}}}\n")
+    values = []
+    for folder in (str(include()), str(MPICH / "include")):
+        target = str(tmp_path / "values")
+        subprocess.run(["cc", "-w", f"-I{folder}", str(source), "-o", target], check=True)
+        done = subprocess.run([target], capture_output=True, text=True, check=True)
+        values.append(dict(text.split() for text in done.stdout.splitlines()))
+    ours, real = values
+    both = ours.keys() & real.keys()
+    assert len(both) > 200
+    assert {name: ours[name] for name in both} == {name: real[name] for name in both}
