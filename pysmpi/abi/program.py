@@ -124,7 +124,7 @@ class CompiledProgram(RankProgram):
 
     def _load(self, process: CompiledProcess) -> int:
         descriptor = _memfd_create("pysmpi", 0)
-        # The loader takes two files with one name for one, so the number of the copy is in the name.
+        # The loader takes two files with one name for one: the name has the number of the copy.
         digits = f"{next(_copies):b}".replace("1", "//.").replace("0", "/.")
         path = f"{_FOLDER}{digits}/{descriptor}"
         try:

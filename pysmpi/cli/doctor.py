@@ -101,7 +101,7 @@ IN_C = (
     "pysmpi.isolation.dict_versions",
     "pysmpi.isolation.frame_stacks",
 )  # fmt: skip
-IN_C_ON_LINUX = ("pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")
+IN_C_ON_LINUX = ("pysmpi.abi.engine", "pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")
 
 
 def parts_in_c() -> tuple[str, ...]:

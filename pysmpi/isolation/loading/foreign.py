@@ -25,7 +25,7 @@ _COMPILED = (
     (b"PAR1", "a table in Parquet"),
 )
 HEAD = 4096  # bytes that are enough to know
-_HINT = "; pysmpi runs Python programs, not compiled ones"
+_HINT = "; of compiled programs, pysmpi runs those for Linux that are linked with an MPI library"
 
 
 def foreign(data: bytes) -> str:
