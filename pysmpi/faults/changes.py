@@ -14,7 +14,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.faults.specification import Fault
 from pysmpi.faults.speeds import SpeedProfile
-from pysmpi.kernel.activities import Activity, Bundle, present
+from pysmpi.kernel.activities import Activity, Bundle, members_of
 from pysmpi.kernel.engine import Flow
 from pysmpi.kernel.plan import PlanBook
 from pysmpi.kernel.process import Core, Process
@@ -218,7 +218,7 @@ class MachineChanges:
     def _in_use(self, part: ChangingPart) -> bool:
         """Whether a change matters to something that is under way."""
         if part.kind == SPEED:
-            return any(one.shared and present(one.shared) for one in self._cores(part.name))
+            return any(one.shared and members_of(one.shared) for one in self._cores(part.name))
         if part.kind == HOST_STATE:
             alive = any(rank.host.name == part.name for rank in self.simulation.waiting())
             return alive and part.goes_off
@@ -252,7 +252,7 @@ class MachineChanges:
         shared = core.shared
         if shared is not None:
             system, speed = self.simulation.engine.system, core.speed * core.factor
-            computing = present(shared)
+            computing = members_of(shared)
             system.set_capacity(shared, speed)
             for activity in computing:
                 system.set_bound(activity, speed)
@@ -285,7 +285,7 @@ class MachineChanges:
                 found += event.members()
         for bundle in self.simulation.engine.system.fresh:
             found += bundle.members()
-        return [one for one in dict.fromkeys(found) if isinstance(one, Flow) and not one.gone]
+        return [one for one in dict.fromkeys(found) if isinstance(one, Flow) and not one.removed]
 
     def _set_link(self, part: ChangingPart, value: float) -> None:
         """Change the bandwidth or the latency of a link, also for messages on their way."""

@@ -1,7 +1,7 @@
-"""Activities share constraints; those that always have equal rates form a bundle.
+"""Activities share constraints; activities that always have equal rates form a bundle.
 
 A `Constraint` is a resource with a capacity (bytes/s of a link, flop/s of a core). An `Activity` is
-an amount of work that uses some constraints, each with a weight. `kernel.sharing` gives them their
+an amount of work that uses some constraints, each with a weight. `kernel.sharing` computes the
 rates.
 """
 
@@ -10,9 +10,9 @@ from typing import Final, Optional
 
 from pysmpi.kernel.events import INFINITY, Event, EventQueue
 
-# The bundles of a constraint, or of a kind, that never had any.
+# The bundles of a constraint, or of a kind, that has never had any.
 NO_BUNDLES: Final["list[Bundle]"] = []
-# The members of a constraint that never had two at the same time.
+# The members of a constraint that has never had two at the same time.
 NO_MEMBERS: Final["list[Activity]"] = []
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
@@ -24,61 +24,63 @@ class Constraint:
     """A shared resource. `capacity` is in units of work a second."""
 
     def __init__(self, capacity: float, name: str = "") -> None:
-        # The order of the attributes is that in memory. Each message reads the first ones, which
-        # are in two lines of a cache.
+        # The order of the attributes is their order in memory. Each message reads the first ones,
+        # which fill two lines of a processor's cache.
         self.capacity: float = capacity
         self.demand: float = 0.0  # sum of weight * bound over the members
-        self.usage: float = 0.0  # sum of weight * rate over their members
+        self.usage: float = 0.0  # if contended: sum of weight * rate over the members
         # If it is left out although its members could saturate it: the rate up to which they do
-        # not, also if more members come, whose weights have a sum of at most `room`.
-        self.safe: float = INFINITY
-        self.count: int = 0  # of the members that have not ended
-        self.contended: bool = False
+        # not, even with further members whose weights have a sum of at most `spare_weight`.
+        self.safe_rate: float = INFINITY
+        self.count: int = 0  # number of members
+        self.contended: bool = False  # whether it takes part in solutions
         self.exceeded: bool = False  # whether demand was above capacity since it was last idle
-        self.cooling: bool = False  # whether it may have ceased to be contended
-        self.dirty: bool = False
-        # Scratch of one solution: whether all its bundles are being solved, or a rate has changed.
+        self.relaxable: bool = False  # whether it is in the list of those that may cease to contend
+        self.dirty: bool = False  # whether the rates of its bundles are out of date
+        # Scratch of one solution: whether it solves all bundles, and whether a rate has changed.
         self.whole: bool = False
         self.moved: bool = False
-        # The bundles that use it, once contended. Those without members may stay for their next
-        # ones, so a message of the same pair of hosts does not change the list.
+        # The bundles that use it while it is contended. A bundle without members may stay in the
+        # list: the next message of the same pair of hosts then finds it there.
         self.bundles: list[Bundle] = NO_BUNDLES
-        self.uses: int = 0  # of them with members
-        self.solution: int = 0  # the latest remembered solution of them, and its usage
-        self.known_usage: float = 0.0
-        self.heat: int = 0  # how often `exceeded` was true recently, up to HOT
-        # While it is not contended: the one that uses it, if there was no other since it was idle,
-        # as on most links of a large machine; else those that use it, in the order in which they
-        # came; some of the list may have ended. `present` finds them always.
+        self.uses: int = 0  # number of these bundles with members
+        self.solution: int = 0  # number of the remembered solution of these bundles, if any
+        self.remembered_usage: float = 0.0  # usage in this solution
+        # Whether demand exceeded the capacity in its latest busy period: then it is contended from
+        # the start of the next one.
+        self.expected: bool = False
+        # While it is not contended: the member, if there was only one since it was idle, as on most
+        # links of a large machine; else a list of the members, in the order in which they came, in
+        # which members that have ended may stay. `members_of` is right for all states.
         self.sole: Optional[Activity] = None
         self.members: list[Activity] = NO_MEMBERS
-        self.room: float = 0.0
+        self.spare_weight: float = 0.0
         # More scratch of one solution.
-        self.held: float = 0.0  # earlier rates of the bundles
-        self.stamp: int = 0
-        self.remaining: float = 0.0
-        self.load: float = 0.0
-        self.open: int = 0
-        self.level: float = 0.0  # rate * penalty of those that it limits
-        self.top: float = 0.0  # the largest rate * penalty of those that were solved
-        self.ratio: float = 0.0  # the level at which it is saturated, as a heap knows it
-        self.place: int = 0  # in the region, among those with equal ratios
+        self.held: float = 0.0  # sum of weight * rate, before the solution, of bundles in it
+        self.stamp: int = 0  # number of the latest solution
+        self.remaining: float = 0.0  # capacity that bundles with a share leave
+        self.load: float = 0.0  # sum of weight / penalty over the members of the open bundles
+        self.open: int = 0  # number of bundles without a share
+        self.level: float = 0.0  # rate * penalty of the bundles that it limits
+        self.top: float = 0.0  # the largest rate * penalty of the bundles of the solution
+        self.ratio: float = 0.0  # the level at which it is saturated, as of its place in a heap
+        self.index: int = 0  # in the region: the order of constraints with equal ratios
         self.name: str = name
 
     def tidy(self) -> None:
-        """Take the bundles without members out of the list if they are too many."""
+        """Remove the bundles without members from the list if they are too many."""
         if 4 * len(self.bundles) > 5 * self.uses + 4 * EMPTY:
-            self.clear_out()
+            self.drop_empty()
 
-    def clear_out(self) -> None:
-        """Take all bundles without members out of the list."""
-        kept: list[Bundle] = []
+    def drop_empty(self) -> None:
+        """Remove all bundles without members from the list."""
+        used: list[Bundle] = []
         for bundle in self.bundles:
             if bundle.count > 0:
-                kept.append(bundle)
+                used.append(bundle)
             else:
-                bundle.unlisted |= 1 << bundle.place_of(self)
-        self.bundles = kept
+                bundle.unlisted |= 1 << bundle.index_of(self)
+        self.bundles = used
 
 
 class AbstractSystem:
@@ -99,14 +101,14 @@ class AbstractSystem:
 class ActivityKind:
     """The activities of one kind use the very same lists of constraints and weights.
 
-    Their bundles are kept here: they stay when their last member leaves, for the next message of
-    the same pair of hosts.
+    The kind refers to their bundles. A bundle stays when its last member leaves, for the next
+    message of the same pair of hosts.
     """
 
     def __init__(self) -> None:
         self.bundle: Optional[Bundle] = None  # if all constraints are contended
         self.others: list[Bundle] = NO_BUNDLES  # if only some of them are
-        self.dropped: bool = False  # whether `bundle` was once let go
+        self.dropped: bool = False  # whether the cache has dropped a bundle of the kind
 
 
 class Activity(Event):
@@ -114,8 +116,8 @@ class Activity(Event):
 
     `penalty` is the inverse of its priority (for a flow: its round-trip weight), `bound` its own
     rate limit. `weights[i]` is the use of `constraints[i]` for one unit of rate. A subclass defines
-    `finish`, which is called at the end. Without a `kind`, activities with the very same lists are
-    of one kind, too; it takes longer to find this.
+    `finish`, which is called at the end. Activities with the very same list of constraints are of
+    one kind even without a `kind`; the search for it takes longer.
     """
 
     def __init__(
@@ -130,33 +132,33 @@ class Activity(Event):
         self.work: float = work
         self.penalty: float = penalty
         self.bound: float = bound
-        self.limit: float = bound  # the rate that it has without contention
+        self.limit: float = bound  # the rate without contention
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
         self.kind: Optional[ActivityKind] = kind
         self.system: Optional[AbstractSystem] = None
-        self.gone: bool = False  # after it has been removed
-        self.number: int = 0  # of being added, over the whole simulation
-        self.begun: float = 0.0  # date (s) since when it is free
+        self.removed: bool = False  # whether it has been added and removed before
+        self.number: int = 0  # order of addition, over the whole simulation
+        self.free_since: float = 0.0  # time (s) since which it runs without contention
         self.bundle: Optional[Bundle] = None
         self.goal: float = 0.0  # the progress of its bundle at which it ends
-        self.turn: int = 0  # of joining it, in the same count
+        self.turn: int = 0  # order of joining the bundle, in the same count
 
     def finish(self) -> None:
-        """Called at the end, when the activity has released its resources."""
+        """The work is done, and the resources are released."""
 
     def fire(self) -> None:
         """End a free activity; if it has joined a bundle, it ends with the bundle."""
         system = self.system
         if system is not None and self.bundle is None:
-            if self.begun + self.work / self.limit > system.queue.now:
-                return  # a lower bound has put off its end
+            if self.free_since + self.work / self.limit > system.queue.now:
+                return  # its bound has been lowered, so a later event ends it
             system.remove(self)
             self.finish()
 
 
 class Bundle(Event):
-    """Activities with equal shares; as event, the end of the first of them."""
+    """Activities with equal rates; as event, the end of the first of them."""
 
     def __init__(
         self,
@@ -168,7 +170,7 @@ class Bundle(Event):
     ) -> None:
         # Each message reads the first attributes.
         self.count: int = 0
-        self.stamp: int = 0  # of the latest solution
+        self.stamp: int = 0  # number of the latest solution
         self.rate: float = 0.0
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
@@ -176,41 +178,41 @@ class Bundle(Event):
         self.penalty: float = penalty
         # Bit i is set if the bundle is not in the list of constraint i.
         self.unlisted: int = (1 << len(constraints)) - 1
-        # The member, if it has never had another since it was empty; else a heap of its members.
+        # The member, if it has had only one since it was empty; else a heap of the members.
         self.sole: Optional[Activity] = None
         self.goals: list[tuple[float, int, Activity]] = NO_GOALS
-        self.progress: float = 0.0  # work of each member since the bundle began, at `updated`
-        self.updated: float = 0.0  # date (s)
-        self.queued: float = INFINITY  # date (s) of the event in the queue
-        self.bottleneck: Optional[Constraint] = None  # the shared limit of the rate, if any
+        self.progress: float = 0.0  # work of a member since the bundle began, at `updated`
+        self.updated: float = 0.0  # time (s)
+        self.queued: float = INFINITY  # time (s) of its event in the queue
+        self.bottleneck: Optional[Constraint] = None  # the constraint that limits its rate, if any
         # The rate up to which its members saturate no constraint that is left out.
-        self.safe: float = INFINITY
-        self.kept: bool = False  # without members, for the next activity of its kind
-        self.share: float = -1.0  # the rate being solved; negative while open
-        # Its latest solution among bundles with which no others share constraints: the number of
-        # this solution, the members of this one, and the numbers of bundles, of constraints, and of
-        # constraints of each bundle.
+        self.safe_rate: float = INFINITY
+        self.cached: bool = False  # whether it stays, without members, for the next activity
+        self.share: float = -1.0  # the rate in the present solution; negative while open
+        # The latest solution of `Memo` with this bundle: its number, the members that the bundle
+        # had, its share and bottleneck; the bundles, the constraints, and the uses of constraints
+        # by bundles in the whole solution.
         self.solution: int = 0
-        self.crowd: int = 0
-        self.known_share: float = 0.0
-        self.known_bottleneck: Optional[Constraint] = None
-        self.size: int = 0
-        self.area: int = 0
-        self.links: int = 0
+        self.remembered_count: int = 0
+        self.remembered_share: float = 0.0
+        self.remembered_bottleneck: Optional[Constraint] = None
+        self.solution_bundles: int = 0
+        self.solution_constraints: int = 0
+        self.solution_uses: int = 0
         self.system: AbstractSystem = system
         self.key: object = None
 
     def begin(self, now: float) -> None:
-        """Be used again: the first member joins at a date (s)."""
+        """The first member joins at the time `now` (s)."""
         if self.unlisted != 0:
             self._enter_lists()
         for constraint in self.constraints:
             constraint.uses += 1
         self.updated = now
-        self.safe = INFINITY
+        self.safe_rate = INFINITY
 
     def _enter_lists(self) -> None:
-        """Enter the lists of constraints in which it is missing."""
+        """Add the bundle to the lists of its constraints that lack it."""
         for i, constraint in enumerate(self.constraints):
             if self.unlisted >> i & 1:
                 bundles = constraint.bundles
@@ -222,31 +224,31 @@ class Bundle(Event):
         self.unlisted = 0
 
     def leave_lists(self) -> None:
-        """Leave the lists of constraints: it has no members, and gets none any more."""
+        """Remove the bundle from the lists of its constraints: it gets no more members."""
         for i, constraint in enumerate(self.constraints):
             if not self.unlisted >> i & 1:
-                constraint.clear_out()
+                constraint.drop_empty()
 
-    def place_of(self, constraint: Constraint) -> int:
-        """The place of a constraint of it among its constraints."""
+    def index_of(self, constraint: Constraint) -> int:
+        """The index of `constraint` in `self.constraints`."""
         i = 0
         while self.constraints[i] is not constraint:
             i += 1
         return i
 
     def members(self) -> "list[Activity]":
-        """The members; goals of those that have left may stay behind."""
+        """The members: the goals whose activities have not left."""
         sole = self.sole
         if sole is not None:
             return [sole]
-        found: list[Activity] = []
+        members: list[Activity] = []
         for _, turn, activity in self.goals:
             if activity.bundle is self and activity.turn == turn:
-                found.append(activity)
-        return found
+                members.append(activity)
+        return members
 
     def suits(self, activity: Activity, contended: int) -> bool:
-        """Whether an activity of its kind, with so many contended constraints, is like its members.
+        """Whether an activity of its kind, with `contended` contended constraints, may join.
 
         Activities of one kind have the same weights.
         """
@@ -266,30 +268,30 @@ class Bundle(Event):
         return True
 
     def advance(self, now: float) -> None:
-        """Bring the progress up to a date (s)."""
+        """Bring the progress up to the time `now` (s)."""
         self.progress += self.rate * (now - self.updated)
         self.updated = now
 
-    def recurs(self, solution: int) -> bool:
-        """Whether a remembered solution holds for its members, and gives them another safe rate."""
-        difference = self.known_share - self.rate
+    def repeats(self, solution: int) -> bool:
+        """Whether a remembered solution holds for its members, and changes their rate safely."""
+        difference = self.remembered_share - self.rate
         return (
             self.solution == solution
-            and self.crowd == self.count
-            and self.known_share <= self.safe
+            and self.remembered_count == self.count
+            and self.remembered_share <= self.safe_rate
             and (difference > 1e-12 * self.rate or difference < -1e-12 * self.rate)
         )
 
-    def moves(self) -> bool:
-        """Whether the share just solved is another rate; if not, it becomes the rate."""
+    def changes_rate(self) -> bool:
+        """Whether the share changes the rate; if it does not, the share becomes the exact rate."""
         difference = self.share - self.rate
         if difference > 1e-12 * self.rate or difference < -1e-12 * self.rate:
             return True
         self.share = self.rate
         return False
 
-    def line_up(self, activity: Activity) -> None:
-        """Note the goal of another member."""
+    def add_goal(self, activity: Activity) -> None:
+        """Add the goal of another member."""
         if self.count == 0:
             self.sole = activity
             return
@@ -300,35 +302,35 @@ class Bundle(Event):
         heappush(self.goals, (activity.goal, activity.turn, activity))
 
     def end(self) -> float:
-        """The date (s) at which the first member ends at the present rate."""
+        """The time (s) at which the first member ends at the present rate."""
         if self.count == 0 or self.rate <= 0.0:
             return INFINITY
         sole = self.sole
-        left = (self.goals[0][0] if sole is None else sole.goal) - self.progress
-        return self.updated + (left / self.rate if left > 0.0 else 0.0)
+        work = (self.goals[0][0] if sole is None else sole.goal) - self.progress
+        return self.updated + (work / self.rate if work > 0.0 else 0.0)
 
     def fire(self) -> None:
         """End the members that have reached their goals."""
         self.system.expire(self)
 
 
-def present(constraint: Constraint) -> "list[Activity]":
-    """The members of a constraint that have not ended, in the order in which they came."""
+def members_of(constraint: Constraint) -> "list[Activity]":
+    """The members of a constraint, in the order in which they came."""
     if not constraint.contended:
         sole = constraint.sole
         if sole is not None:
             return [sole]
         return [member for member in constraint.members if member.system is not None]
-    found: list[Activity] = []
+    members: list[Activity] = []
     for bundle in constraint.bundles:
         if bundle.count > 0:
-            found.extend(bundle.members())
-    found.sort(key=lambda member: member.number)
-    return found
+            members.extend(bundle.members())
+    members.sort(key=lambda member: member.number)
+    return members
 
 
 def demand_of(weight: float, bound: float, constraint: Constraint) -> float:
-    """The largest use of a constraint by an activity; without a bound, more than its capacity."""
+    """The largest use of a constraint by an activity: without a bound, twice the capacity."""
     if bound == INFINITY:
         return 2.0 * constraint.capacity
     return weight * bound

@@ -12,7 +12,7 @@ from pysmpi.kernel.sharing import System
 class Port:
     """A resource for one message at a time, first come first served: a network card's direction.
 
-    `free` is the date (s) at which it can take the next message.
+    `free` is the time (s) at which it can take the next message.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Port:
 
 
 class Gap:
-    """A message that uses a port of its sender's host and one of its receiver's, each for a while.
+    """The costs of a message that uses a port of its sender's host, then one of its receiver's.
 
     Both ports are busy for `hold` seconds. The last byte arrives `last` seconds after the
     receiver's port has begun. Ports may begin while processors are busy with the message: the
@@ -119,7 +119,7 @@ class Plan:
         self.kind: Optional[ActivityKind] = kind
 
     def priced(self, pricing: "AbstractPricing") -> "Plan":
-        """The same plan with a pricing."""
+        """A copy of the plan with a pricing."""
         return Plan(
             self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
             self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
@@ -138,7 +138,7 @@ class Regulator:
         """A transfer begins."""
 
     def changed(self, transfer: Activity, bound: float, system: System) -> None:
-        """The links of a transfer have changed; alone it would now have this bound."""
+        """The links of a transfer have changed; alone it would have this bound (bytes/s) now."""
 
     def ended(self, transfer: Activity) -> None:
         """A transfer has ended."""
@@ -149,7 +149,7 @@ class AbstractPricing:
     """The interface of a pricing to a plan; `kernel.requests.Pricing` is the base of all."""
 
 
-# The plan of bytes that both ends see in shared memory.
+# The plan of bytes in memory that both ends share: they take no time.
 FREE: Final = Plan(eager=True)
 
 
@@ -167,7 +167,7 @@ class Transport:
 
 
 class PlanBook:
-    """Plans already made, by size and pair of places; forgets all when it grows too large."""
+    """A cache of plans, by size and pair of places; it drops all when it grows beyond `limit`."""
 
     def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
         self.transport: Transport = transport
@@ -180,7 +180,7 @@ class PlanBook:
         self.pairs: dict[int, Plan] = {}
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-        """Return the plan of a message, made once a pair of places and size (bytes)."""
+        """The plan of a message: one for each pair of places and size (bytes)."""
         if nbytes != self.nbytes:
             pairs = self.sizes.get(nbytes)
             if pairs is None:

@@ -1,15 +1,15 @@
-"""Processes: they execute steps in virtual time.
+"""Processes execute steps in simulated time.
 
-A process has a program of at most four parts, executed in this order: pay a debt of compute, start
-some requests, execute a schedule, wait for some requests. Every call of an MPI program is one such
-program, so its greenlet is left and entered once for any number of messages.
+The program of a process has at most four parts, in this order: pay a debt of compute, start some
+requests, execute a schedule, wait for some requests. Every MPI call is one such program, so the
+greenlet of a rank switches at most twice in a call with any number of messages.
 """
 
 from typing import Any, Final, Optional
 
 from mypy_extensions import mypyc_attr
 
-from pysmpi.kernel.activities import Activity, Constraint, present
+from pysmpi.kernel.activities import Activity, Constraint, members_of
 from pysmpi.kernel.meter import KERNEL, SWITCHES
 from pysmpi.kernel.plan import FREE, Plan
 from pysmpi.kernel.requests import (
@@ -37,25 +37,25 @@ NO_SLOTS: Final[list[Optional[KernelRequest]]] = []
 NO_PLANS: Final[list[Optional[Plan]]] = []
 
 # Stages of one step of a schedule.
-NEVER: Final = 1 << 60  # a step that no schedule has
-FRESH: Final = 0  # not begun
+NEVER: Final = 1 << 60  # index of a step that no schedule has
+FRESH: Final = 0  # the step has not begun
 PAID: Final = 1  # its start cost is paid
-POSTED: Final = 2  # its request is posted, or its wait is over
+POSTED: Final = 2  # its request is posted, or its time has begun to pass
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Pace:
-    """The speed of cores that changes with time, as parts of their full speed."""
+    """The speed of a core as a function of time, as a fraction of the full speed."""
 
     def seconds(self, begin: float, work: float) -> float:
-        """The seconds that `work` seconds at full speed take from the date `begin` (s) on."""
+        """The seconds that `work` seconds at full speed take from the time `begin` (s) on."""
         return work
 
 
 class Core:
     """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it.
 
-    With a `pace` its speed changes; `factor` is the present part of its full speed.
+    With a `pace` its speed changes; `factor` is the present fraction of the full speed.
     """
 
     def __init__(self, speed: float, host: str = "", number: int = 0) -> None:
@@ -68,31 +68,31 @@ class Core:
         self.factor: float = 1.0
 
     def alone(self, begin: float, seconds: float) -> float:
-        """The seconds that compute takes without others; at full speed it takes `seconds`."""
+        """The seconds that compute takes on a core of its own; at full speed it takes `seconds`."""
         pace = self.pace
         return seconds if pace is None else pace.seconds(begin, seconds)
 
     def bills_alone(self) -> bool:
-        """Whether compute is billed with the changes of speed, as no others share the core."""
+        """Whether only the pace determines the time of compute: no others share the core."""
         return self.pace is not None and self.residents <= 1
 
     @property
     def constraint(self) -> Constraint:
-        """The resource that several residents share; most cores have one, and need none."""
+        """The resource that several residents share; most cores have one resident and need none."""
         if self.shared is None:
             self.shared = Constraint(self.speed * self.factor, f"{self.host}/{self.number}")
         return self.shared
 
 
 class Execution(Activity):
-    """Flops of one process on a core that others use too."""
+    """Flops of one process on a core that other processes use, too."""
 
     def __init__(self, process: "Process", flops: float) -> None:
         core = process.core
         constraint = core.constraint
         super().__init__(flops, 1.0, constraint.capacity, [constraint], [1.0])
         self.process: Process = process
-        # The date (s) at which it would end without others.
+        # The time (s) at which it would end without the others.
         now = process.engine.now
         self.alone: float = now + core.alone(now, flops / core.speed)
 
@@ -108,18 +108,17 @@ class Execution(Activity):
 class Process(AbstractProcess):
     """An executor of steps; as event, the end of the time that it lets pass.
 
-    `slot` is its place on the machine, as the transport numbers them. When its program is done
-    the engine calls `resume`; a process that must wait calls `suspend` and is called back
-    through `resume`; it then calls `awake` of the engine, if there is one. The figures
-    `compute_seconds`, `comm_seconds` (inside calls, waiting for others included),
-    `overhead_seconds` (of these, busy with messages) and `core_wait_seconds` (others had the core)
-    add up as it runs.
+    `slot` is the number of its core in the transport. The engine calls `resume` when its program is
+    complete. A process that must wait calls `suspend`, which returns when `resume` is called; it
+    then calls `awake` of the engine, if there is one. `compute_seconds`, `comm_seconds` (in calls,
+    with the waits for others), `overhead_seconds` (busy with messages, part of `comm_seconds`) and
+    `core_wait_seconds` (others had the core) add up as it runs.
     """
 
     def __init__(self, engine: AbstractEngine, pid: int, slot: int, core: Core) -> None:
         super().__init__(engine, pid, slot)
-        # The order of the attributes is that in memory: first those of each message of a program.
-        self.debt: float = 0.0  # seconds of the core that the next call must let pass first
+        # The order of the attributes is their order in memory: each message reads the first ones.
+        self.debt: float = 0.0  # seconds of compute that the next call lets pass first
         self.starts: list[KernelRequest] = NOTHING
         self.next_start: int = 0
         self.paid: bool = False
@@ -128,10 +127,10 @@ class Process(AbstractProcess):
         self.finished: bool = False
         self.waits: list[KernelRequest] = NOTHING
         self.outstanding: int = 0
-        self.busy: float = 0.0  # date (s) until which completions keep the process busy
-        self.since: float = 0.0  # date (s) of the begin of its latest wait
+        self.busy: float = 0.0  # time (s) until which completions keep the process busy
+        self.since: float = 0.0  # time (s) at which its latest wait began
         self.schedule: Optional[Schedule] = None
-        # Messages whose data must be saved if the running call ends before they are matched.
+        # Messages whose data the end of the running call saves, unless they are matched before.
         self.lent: list[Send] = NO_SENDS
         self.resume: Any = None
         self.suspend: Any = None
@@ -147,13 +146,13 @@ class Process(AbstractProcess):
         self.stage: int = FRESH
         self.slots: list[Optional[KernelRequest]] = NO_SLOTS
         self.next_slot: int = 0
-        self.blocked: Optional[KernelRequest] = None  # request of a blocking step
-        self.plans: list[Optional[Plan]] = NO_PLANS  # by step, if they are kept for repetitions
+        self.blocked: Optional[KernelRequest] = None  # the request of a blocking step
+        self.plans: list[Optional[Plan]] = NO_PLANS  # by step, for schedules that are repeated
         self.core: Core = core
-        # For a process in the background: the request that completes when it is done.
+        # For a process in the background: the request that completes at its end.
         self.purpose: Optional[KernelRequest] = None
 
-    # Operations of a program. Each call returns when it is complete, in virtual time.
+    # Operations of a program. Each returns when it is complete, in simulated time.
 
     def start(self, request: KernelRequest) -> None:
         """Start one request: pay its start cost and post it."""
@@ -162,12 +161,12 @@ class Process(AbstractProcess):
         self.perform()
 
     def announce(self, request: KernelRequest) -> None:
-        """Tell listeners of a request that is posted next, in the name of this process.
+        """Notify listeners of a request that is posted next, in the name of this process.
 
-        The process may do something else, and pays nothing.
+        The process may be busy with something else, and pays nothing.
         """
         if self.engine.listeners.request_started is not None:
-            self._tell_started(request)
+            self._report_start(request)
 
     def start_and_wait(self, request: KernelRequest) -> None:
         """Start one request and wait for it."""
@@ -182,7 +181,7 @@ class Process(AbstractProcess):
         self.perform()
 
     def prepare_exchange(self, starts: "list[KernelRequest]", waits: "list[KernelRequest]") -> None:
-        """Load the start of requests, and the wait for all of `waits`."""
+        """Prepare to start requests and to wait for all of `waits`."""
         for request in starts:
             request.expect(self)
         self.starts = starts
@@ -196,13 +195,13 @@ class Process(AbstractProcess):
         self.perform()
 
     def wait_any(self, requests: "list[KernelRequest]") -> None:
-        """Wait until one request is complete; its finish cost is still to be paid."""
+        """Wait until one request is complete; `finish` pays its finish cost."""
         for request in requests:
             if request.done:
                 if self.debt > 0.0:
                     self.perform()
                 if self.engine.listeners.wait_begun is not None:
-                    self._tell_waiting([request], False)
+                    self._report_wait([request], False)
                 return
         self.waits = requests
         self.all = False
@@ -222,32 +221,32 @@ class Process(AbstractProcess):
         self.wait_until(self.engine.now + seconds)
         self.comm_seconds = before
 
-    def wait_until(self, date: float) -> None:
-        """Let time pass up to a date (s)."""
+    def wait_until(self, time: float) -> None:
+        """Let time pass until `time` (s)."""
         self.finish_compute()
         engine = self.engine
-        if date <= engine.now:
+        if time <= engine.now:
             return
-        if engine.quiet_until(date):
+        if engine.quiet_until(time):
             if engine.listeners.wait_begun is not None:
-                self._tell_waiting([], True)
-            engine.now = date
+                self._report_wait([], True)
+            engine.now = time
             methods = engine.listeners.wait_ended
             if methods is not None:
                 for method in methods:
-                    method(self, KernelRequest(), date)
+                    method(self, KernelRequest(), time)
         else:
-            self.wait([engine.alarm(date)])
+            self.wait([engine.alarm(time)])
 
     def owe(self, seconds: float) -> None:
-        """Let the next call first compute for `seconds` at full speed."""
+        """Add to the debt: the next call first computes for `seconds` at full speed."""
         core = self.core
         if core.bills_alone():
             seconds = core.alone(self.engine.now + self.debt, seconds)
         self.debt += seconds
 
     def finish_compute(self) -> None:
-        """Let the compute that is still owed pass."""
+        """Let the compute pass that the process still owes."""
         if self.debt > 0.0:
             self.perform()
 
@@ -257,7 +256,7 @@ class Process(AbstractProcess):
         self.perform()
 
     def prepare(self, schedule: Schedule, context: Context, rank: int, tag: int) -> None:
-        """Load a schedule without starting it."""
+        """Prepare a schedule without starting it."""
         self.schedule = schedule
         self.context = context
         self.rank = rank
@@ -268,7 +267,7 @@ class Process(AbstractProcess):
         self.next_slot = 0
 
     def reset(self) -> None:
-        """Forget the program: its requests no longer wake it."""
+        """Drop the program: its requests no longer wake the process."""
         for request in self.waits:
             request.waiter = None
         for started in self.slots:
@@ -291,23 +290,23 @@ class Process(AbstractProcess):
             self._leave_core()
 
     def _leave_core(self) -> None:
-        """Stop computing on a core that others use, too."""
-        for activity in present(self.core.constraint):
+        """Stop to compute on a core that others use, too."""
+        for activity in members_of(self.core.constraint):
             if isinstance(activity, Execution) and activity.process is self:
                 self.engine.system.remove(activity)
 
     def pending(self) -> "list[KernelRequest]":
         """The requests that the process waits for."""
-        found = [request for request in self.waits if not request.done]
+        requests = [request for request in self.waits if not request.done]
         for started in self.slots:
             if started is not None and not started.done:
-                found.append(started)
+                requests.append(started)
         if self.blocked is not None and not self.blocked.done:
-            found.append(self.blocked)
-        return found
+            requests.append(self.blocked)
+        return requests
 
     def follow(self, requests: "list[KernelRequest]") -> None:
-        """Wait for all requests in the background; `resume` is called when they are complete."""
+        """Wait for all requests in the background; `resume` follows when they are complete."""
         self.waits = requests
         self.all = True
         self.launch()
@@ -320,8 +319,8 @@ class Process(AbstractProcess):
         """Execute the first steps of a follower's schedule, up to the first that waits.
 
         The follower then continues in the background. The messages of these steps belong to the
-        running call, which also pays for them: return a request that completes when it has, None
-        if they cost nothing.
+        running call, which also pays for them. Return a request that completes when it has paid;
+        None if they cost nothing.
         """
         schedule = follower.schedule
         slots = follower.slots
@@ -352,10 +351,10 @@ class Process(AbstractProcess):
     # Implementation.
 
     def perform(self) -> None:
-        """Execute the program that is prepared; returns when it is complete, in virtual time.
+        """Execute the program that is prepared; returns when it is complete, in simulated time.
 
-        Hot calls prepare their programs in functions that have returned: each waiting rank has a
-        copy of the stack below this one.
+        Frequent calls prepare their programs in functions that have returned: each waiting rank
+        holds a copy of the stack up to here.
         """
         engine = self.engine
         meter = engine.meter
@@ -377,7 +376,7 @@ class Process(AbstractProcess):
         self._program_ended(entered, waited)
 
     def _program_begun(self) -> float:
-        """The process enters its program; the date (s) at which its compute has passed."""
+        """The process enters its program; return the time (s) at which its debt has passed."""
         engine = self.engine
         methods = engine.listeners.program_begun
         if methods is not None:
@@ -389,19 +388,19 @@ class Process(AbstractProcess):
         return engine.now + self.debt
 
     def _returning(self, part: int) -> None:
-        """The process leaves its program, also with an exception; `part` is metered from now on."""
+        """The process leaves its program, also with an exception; the meter goes on with `part`."""
         meter = self.engine.meter
         if meter is not None:
             meter.enter(part)
         self.inline = False
         self.calling = False
         if len(self.lent) > 0:
-            self._keep()
+            self._save_lent()
 
     def _program_ended(self, entered: float, waited: float) -> None:
-        """The program that was entered at a date (s) is complete.
+        """The program is complete whose debt had passed at the time `entered` (s).
 
-        By then the process had waited for its core for `waited` seconds.
+        The process had waited for its core for `waited` seconds before the program.
         """
         engine = self.engine
         self.comm_seconds += engine.now - entered - (self.core_wait_seconds - waited)
@@ -417,7 +416,7 @@ class Process(AbstractProcess):
         else:
             self.lent.append(send)
 
-    def _keep(self) -> None:
+    def _save_lent(self) -> None:
         lent = self.lent
         self.lent = NO_SENDS
         keep = self.engine.keep
@@ -439,7 +438,7 @@ class Process(AbstractProcess):
                 meter.enter(KERNEL)
 
     def fire(self) -> None:
-        """The time has passed."""
+        """The time has passed: the process is ready."""
         self.engine.ready.append(self)
 
     def notify(self, request: KernelRequest) -> None:
@@ -461,7 +460,7 @@ class Process(AbstractProcess):
                 self.engine.ready.append(self)
 
     def _advance(self) -> bool:
-        """Go as far as the clock allows; True when the program is done."""
+        """Execute the program as far as the clock allows; True at its end."""
         if self.debt > 0.0:
             seconds = self.debt
             self.debt = 0.0
@@ -477,7 +476,7 @@ class Process(AbstractProcess):
             self.paid = False
             self.next_start += 1
             if self.engine.listeners.request_started is not None:
-                self._tell_started(request)
+                self._report_start(request)
             request.post(self)
         if self.schedule is not None:
             if not self._execute(self.schedule):
@@ -500,44 +499,44 @@ class Process(AbstractProcess):
         return True
 
     def _hold(self, seconds: float) -> bool:
-        """Let overhead time pass; True if it has passed already."""
+        """Let overhead time pass; True if it has passed at once."""
         self.overhead_seconds += seconds
         return self._pass(seconds)
 
     def _pass(self, seconds: float) -> bool:
         engine = self.engine
-        date = engine.now + seconds
-        if self.inline and engine.quiet_until(date):
-            engine.now = date
+        time = engine.now + seconds
+        if self.inline and engine.quiet_until(time):
+            engine.now = time
             return True
         self.inline = False
-        engine.queue.push(date, self)
+        engine.queue.push(time, self)
         return False
 
     def _compute(self, seconds: float) -> bool:
-        """Use the core for `seconds` of its full speed; True if it is done already."""
+        """Use the core for `seconds` at full speed; True if they have passed at once."""
         core = self.core
         if core.residents <= 1:
             return self._pass(core.alone(self.engine.now, seconds))
         if self.inline and (core.shared is None or core.shared.count == 0):
             engine = self.engine
-            date = engine.now + core.alone(engine.now, seconds)
-            if engine.quiet_until(date):
-                engine.now = date
+            time = engine.now + core.alone(engine.now, seconds)
+            if engine.quiet_until(time):
+                engine.now = time
                 return True
         self.inline = False
         self.engine.system.add(Execution(self, seconds * self.core.speed))
         return False
 
     def _pay(self, request: KernelRequest) -> None:
-        """Stay busy for as long as the completion of a request takes."""
+        """Be busy for the finish cost of a request."""
         self.overhead_seconds += request.finish_cost
         self.busy += request.finish_cost
         request.finish_cost = 0.0
 
     def _await_requests(self) -> bool:
         if self.engine.listeners.wait_begun is not None:
-            self._tell_waiting(self.waits, self.all)
+            self._report_wait(self.waits, self.all)
         self.busy = self.engine.now
         outstanding = 0
         for request in self.waits:
@@ -545,7 +544,7 @@ class Process(AbstractProcess):
                 if not self.all:
                     return True
                 self._pay(request)
-            elif request.waiter is not self:  # it is, if the request is listed twice
+            elif request.waiter is not self:  # it is, if the list has the request twice
                 request.waiter = self
                 outstanding += 1
         return self._awaited(outstanding)
@@ -553,7 +552,7 @@ class Process(AbstractProcess):
     def _await_slots(self, first: int, last: int) -> bool:
         slots = self.slots
         if self.engine.listeners.wait_begun is not None:
-            self._tell_waiting(
+            self._report_wait(
                 [request for request in slots[first:last] if request is not None], True
             )
         self.busy = self.engine.now
@@ -623,10 +622,10 @@ class Process(AbstractProcess):
                     plans[step] = plan
             if not self._send(code == ISEND, peer, nbytes, self.tag + schedule.tags[step], plan):
                 return False
-        elif not self._send_on(code == ISEND):
+        elif not self._continue_send(code == ISEND):
             return False
         if code == ISEND:
-            self._keep_slot()
+            self._fill_slot()
         return True
 
     def _receive_step(self, schedule: Schedule, code: int) -> bool:
@@ -635,17 +634,17 @@ class Process(AbstractProcess):
         if not self._receive(code == IRECV, schedule.peers[step], schedule.sizes[step], tag):
             return False
         if code == IRECV:
-            self._keep_slot()
+            self._fill_slot()
         return True
 
-    def _keep_slot(self) -> None:
-        """Have the request that was just started in the next slot."""
+    def _fill_slot(self) -> None:
+        """Put the request that was just started into the next slot."""
         self.slots[self.next_slot] = self.blocked
         self.next_slot += 1
         self.blocked = None
 
     def _send(self, immediate: bool, peer: int, nbytes: int, tag: int, plan: Plan) -> bool:
-        """Begin with a step that sends; its request is `blocked`. True when the step is done."""
+        """Begin a step that sends; `blocked` is its request. True at the end of the step."""
         context = self.context
         assert context is not None
         send = Send(context, self.rank, peer, tag, nbytes)
@@ -656,21 +655,21 @@ class Process(AbstractProcess):
         self.stage = PAID
         if send.start_cost > 0.0 and not self._hold(send.start_cost):
             return False
-        return self._send_on(immediate)
+        return self._continue_send(immediate)
 
-    def _send_on(self, immediate: bool) -> bool:
-        """Go on with a step that sends. True when it is done."""
+    def _continue_send(self, immediate: bool) -> bool:
+        """Continue a step that sends; True at its end."""
         if self.stage == PAID:
             request = self.blocked
             assert request is not None
             if self.engine.listeners.request_started is not None:
-                self._tell_started(request)
+                self._report_start(request)
             request.post(self)
             if immediate:
                 return True
             self.stage = POSTED
             if self.engine.listeners.wait_begun is not None:
-                self._tell_waiting([request], True)
+                self._report_wait([request], True)
             if not request.done:
                 self.busy = self.engine.now
                 self.all = True
@@ -679,20 +678,20 @@ class Process(AbstractProcess):
         return True
 
     def _receive(self, immediate: bool, peer: int, nbytes: int, tag: int) -> bool:
-        """Go on with a step that receives, as `_send`."""
+        """Begin or continue a step that receives, as `_send` and `_continue_send`."""
         if self.stage == FRESH:
             context = self.context
             assert context is not None
             receive = Receive(context, peer, self.rank, tag, nbytes)
             if self.engine.listeners.request_started is not None:
-                self._tell_started(receive)
+                self._report_start(receive)
             self.blocked = receive
             receive.post(self)
             if immediate:
                 return True
             self.stage = POSTED
             if self.engine.listeners.wait_begun is not None:
-                self._tell_waiting([receive], True)
+                self._report_wait([receive], True)
             self.busy = self.engine.now
             self.all = True
             if receive.done:
@@ -702,7 +701,7 @@ class Process(AbstractProcess):
             return self._awaited(1)
         return True
 
-    def _tell_started(self, request: KernelRequest) -> None:
+    def _report_start(self, request: KernelRequest) -> None:
         """Notify listeners before the request is posted: its match may follow at once."""
         engine = self.engine
         request.listeners = engine.listeners
@@ -711,7 +710,7 @@ class Process(AbstractProcess):
         for method in methods:
             method(request, self, engine.now)
 
-    def _tell_waiting(self, requests: "list[KernelRequest]", all: bool) -> None:
+    def _report_wait(self, requests: "list[KernelRequest]", all: bool) -> None:
         methods = self.engine.listeners.wait_begun
         assert methods is not None
         for method in methods:
@@ -719,21 +718,21 @@ class Process(AbstractProcess):
 
     def _other_step(self, schedule: Schedule, code: int) -> bool:
         engine = self.engine
-        where = schedule.peers[self.step]
+        index = schedule.peers[self.step]
         if code == SLEEP:
-            return self._hold(schedule.amounts[where])
+            return self._hold(schedule.amounts[index])
         if code == COMPUTE:
-            return self._compute(schedule.amounts[where] / self.core.speed)
+            return self._compute(schedule.amounts[index] / self.core.speed)
         if code == REDUCE:
-            seconds = schedule.amounts[where] / engine.reduce_rate
+            seconds = schedule.amounts[index] / engine.reduce_rate
             return seconds == 0.0 or self._compute(seconds)
         if code == COPY:
-            seconds = schedule.amounts[where] / engine.copy_rate
+            seconds = schedule.amounts[index] / engine.copy_rate
             return seconds == 0.0 or self._compute(seconds)
         if code == SHARE:
-            self._share(schedule, where)
+            self._share(schedule, index)
             return True
-        return self._await_slots(where, schedule.sizes[self.step])
+        return self._await_slots(index, schedule.sizes[self.step])
 
     def _share(self, schedule: Schedule, peer: int) -> None:
         step = self.step
@@ -744,29 +743,29 @@ class Process(AbstractProcess):
         send.plan = FREE
         send.detached = send.eager = True
         if self.engine.listeners.request_started is not None:
-            self._tell_started(send)
+            self._report_start(send)
         send.post(self)
 
 
 class Lead(KernelRequest):
-    """Completes when the first steps of a follower have passed: see `Process.lead`."""
+    """Completes when the first steps of a follower are paid for: see `Process.lead`."""
 
 
 class Follower(Process):
-    """Executes the schedule of a non-blocking call in the background; completes `purpose`.
+    """Executes the schedule of a non-blocking call in the background, then completes `purpose`.
 
-    The calling process pays the costs of messages that the schedule receives last: it does so when
+    The calling process pays the costs of the messages that the schedule receives last. It pays when
     it waits, as it does for receives of its own.
     """
 
     def __init__(self, main: Process, purpose: KernelRequest) -> None:
         super().__init__(main.engine, main.pid, main.slot, main.core)
         self.purpose = purpose
-        self.last: int = NEVER  # the step whose receives the caller pays for
-        self.costs: list[tuple[float, float]] = []  # (date of arrival, seconds) of these
+        self.last: int = NEVER  # index of the step from which on the caller pays for receives
+        self.costs: list[tuple[float, float]] = []  # (time of arrival, seconds) of these
 
     def run(self) -> None:
-        """Continue; at the end of the schedule complete the purpose, if nothing else follows."""
+        """Continue; at the end of the schedule complete `purpose`, if nothing else follows."""
         if self.resume is not None:
             super().run()
         elif self._advance():
@@ -778,13 +777,13 @@ class Follower(Process):
         assert purpose is not None
         now = self.engine.now
         if len(self.costs) > 0:
-            # Whoever waits pays for a message while it waits for the next one.
+            # The waiting process pays for each message while it waits for the next one.
             waiter = purpose.waiter
             busy = now
             if isinstance(waiter, Process) and waiter.all:
                 busy = waiter.since
-            for date, seconds in self.costs:
-                busy = (busy if busy > date else date) + seconds
+            for time, seconds in self.costs:
+                busy = (busy if busy > time else time) + seconds
             if busy > now:
                 purpose.finish_cost += busy - now
         purpose.complete(now)

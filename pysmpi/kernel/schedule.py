@@ -1,8 +1,7 @@
 """Schedules: the operations of one process, as a list of steps.
 
 A schedule holds no data and no clock. Each step is one row of four integers in parallel lists. A
-schedule of a million steps therefore stays small, and is executed without a Python call for each
-step.
+schedule of a million steps therefore stays small, and needs no Python call for each step.
 
 Algorithms also give the bytes that each step sends, receives, combines or copies. A schedule for
 execution drops them; one with `named=True` keeps them, for modules that follow the data.
@@ -45,12 +44,12 @@ SCRATCH: Final = 3 << 44  # the first piece of scratch memory
 UNNAMED: Final = -1  # not given by the algorithm
 NOTHING: Final = -2  # the bytes are no data of the call: a signal, a header
 
-# The place of bytes: an address; or (address, bytes) of several pieces, in the order of the
-# message; or a function that returns the place, if computing it takes long.
+# The place of bytes in the memory of a rank: an address; or (address, bytes) of several pieces, in
+# the order of the message; or a function that returns the pieces, if to compute them takes long.
 Pieces = Sequence[tuple[int, int]]
 Place = Union[int, Pieces, Callable[[], Pieces]]
 
-MOST_TAGS: Final = 1 << 10  # of the messages of one call
+MOST_TAGS: Final = 1 << 10  # tags of the messages of one call: consecutive calls are that far apart
 
 
 class Schedule:
@@ -76,7 +75,7 @@ class Schedule:
         return len(self.codes)
 
     def count_starts(self) -> int:
-        """The number of its first steps that start a message and do not wait."""
+        """The number of steps before the first one that waits or lets time pass."""
         count = 0
         for code in self.codes:
             if code != ISEND and code != IRECV:
@@ -85,7 +84,7 @@ class Schedule:
         return count
 
     def last_wait(self) -> int:
-        """The last step that waits for messages; 0 if there is none."""
+        """The index of the last step that waits for messages; 0 if there is none."""
         codes = self.codes
         i = len(codes) - 1
         while i > 0 and codes[i] not in WAITING:
@@ -93,17 +92,17 @@ class Schedule:
         return i if i > 0 else 0
 
     def first(self, count: int) -> "Schedule":
-        """A schedule of the first steps, which start messages, with the same slots."""
-        found = Schedule()
-        found.codes = self.codes[:count]
-        found.peers = self.peers[:count]
-        found.sizes = self.sizes[:count]
-        found.tags = self.tags[:count]
-        found.slots = self.slots
-        return found
+        """A schedule of the first `count` steps, which start messages, with the same slots."""
+        schedule = Schedule()
+        schedule.codes = self.codes[:count]
+        schedule.peers = self.peers[:count]
+        schedule.sizes = self.sizes[:count]
+        schedule.tags = self.tags[:count]
+        schedule.slots = self.slots
+        return schedule
 
     def compact_peers(self) -> None:
-        """Free the room to grow in the list of peers, and let all ranks share their objects."""
+        """Free the spare capacity of the list of peers, and let all ranks share its integers."""
         compact: list[Any] = [shared(peer) for peer in self.peers]
         self.peers = compact
 
@@ -124,8 +123,8 @@ class Schedule:
     def share(self, peer: int, nbytes: int, at: Place = UNNAMED, tag: int = 0) -> None:
         """Give `nbytes` in shared memory to a receive of `peer`.
 
-        The network is not used and no time passes; the algorithm adds the cost of the stores and
-        loads of both with `sleep`.
+        This does not use the network and takes no time. The algorithm adds the cost of the stores
+        and loads of both ranks with `sleep`.
         """
         self._step(SHARE, peer, nbytes, tag, at)
 

@@ -6,24 +6,23 @@ every constraint sum(weight * rate) <= capacity, and each rate is either the act
 or limited by a saturated constraint on which no other activity has a larger rate * penalty. This is
 the fluid model of Casanova and Marchal that SimGrid solves under the name LMM.
 
-Four methods make it fast for many activities:
+These methods make it fast for many activities:
 
 - A constraint that cannot be saturated even if all its members run at their bounds is not
-  contended, and is left out. So is a constraint with a single member, which only bounds this
-  member. The lowest bound of an activity is its limit. An activity without a contended constraint
-  is free: it runs at its limit, without a solution.
+  contended, and takes no part in solutions. Nor does a constraint with a single member, which only
+  bounds this member. The lowest bound of an activity is its limit. An activity without a contended
+  constraint is free: it runs at its limit, without a solution.
 - A constraint is also left out if a crowded one limits all its members far below the rates that
-  would saturate it, as in an incast from nodes with many ranks. It is taken in again before they
-  reach these rates.
+  would saturate it: see `kernel.left_out`.
 - Activities with equal penalty, limit and contended constraints always have equal rates: they form
   a `Bundle`, which is solved as one activity. A bundle records the work that each member has done
   since it began; a member ends when this work reaches its goal. A thousand messages to one host
-  therefore cost as much as one.
-- Only rates that change are solved again: see `kernel.solver`.
+  therefore cost as much as one. `kernel.bundle_cache` holds the bundles.
+- Only rates that change are solved again: see `kernel.solver`. `kernel.memo` remembers solutions.
 """
 
 from heapq import heappop
-from typing import Final, Optional
+from typing import Optional
 
 from pysmpi.kernel.activities import (
     NO_GOALS,
@@ -33,27 +32,13 @@ from pysmpi.kernel.activities import (
     Bundle,
     Constraint,
     demand_of,
-    present,
+    members_of,
 )
+from pysmpi.kernel.bundle_cache import BundleCache
 from pysmpi.kernel.events import INFINITY, EventQueue
-from pysmpi.kernel.solver import NO_REGION, SLACK, SPARE, Solver
-
-# Bundles that are kept at first: those of pairs of hosts, and the others; `USUAL` for each slot, if
-# that is more, as a message that makes its links contended needs two of the others. If more than
-# one in `BUSY` has members then, the number doubles. It also doubles if as many were made again
-# after they had been let go, up to `NEIGHBOURS` bundles for each slot: a large job that repeats its
-# messages would otherwise make all its bundles again and again. A bundle takes some 300 bytes.
-TWINS: Final = 1 << 15
-USUAL: Final = 2
-BUSY: Final = 8
-NEIGHBOURS: Final = 8
-# Those of them that one pair of hosts refers to, besides the one with all constraints.
-OTHERS: Final = 8
-# Busy periods with contention, nearly in a row, after which a constraint is taken to be contended
-# from the start of the next. Programs repeat themselves, and a right guess saves bundling anew.
-HOT: Final = 3
-# Members of a constraint that may have ended before its list of members is made anew.
-ENDED: Final = 8
+from pysmpi.kernel.left_out import LeftOut, is_spare, set_safe_rate, unsafe_constraints
+from pysmpi.kernel.memo import Memo
+from pysmpi.kernel.solver import SLACK, Solver
 
 
 class System(AbstractSystem):
@@ -61,25 +46,19 @@ class System(AbstractSystem):
 
     def __init__(self, queue: EventQueue, slots: int = 0) -> None:
         super().__init__(queue)
-        self.bundles: dict[object, Bundle] = {}
-        self.kinds: dict[int, ActivityKind] = {}  # by the id of the list of constraints
-        self.kept: list[ActivityKind] = []  # those with a bundle
-        self.most_kept: int = max(TWINS, USUAL * slots)
-        self.most_bundles: int = self.most_kept
-        # Bundles that were made again since some were let go last, and the most of them to keep.
-        self.remade: int = 0
-        self.remade_others: int = 0
-        self.affordable: int = NEIGHBOURS * slots
-        self.dirty: list[Constraint] = []
-        self.fresh: list[Bundle] = []
-        # Of the bundles that were joined at the present date at once with the right rate: the
-        # latest one, and their number.
+        self.cache: BundleCache = BundleCache(self, slots)
+        self.left_out: LeftOut = LeftOut()
+        self.memo: Memo = Memo()
+        self.solver: Solver = Solver(self.memo, self.left_out)
+        self.dirty: list[Constraint] = []  # the usage of these has changed
+        self.fresh: list[Bundle] = []  # the members of these have changed
+        # The latest bundle whose rate was right as soon as an activity joined it, the number of
+        # such bundles at the same time, and this time (s).
         self.fitting: Optional[Bundle] = None
         self.fits: int = 0
-        self.fitted: float = -1.0  # this date
-        self.cooling: list[Constraint] = []
-        self.solver: Solver = Solver()
-        self.order: int = 0
+        self.fit_time: float = -1.0
+        self.relaxable: list[Constraint] = []  # may have ceased to be contended
+        self.order: int = 0  # number of the latest addition of an activity, or joining of a bundle
 
     def pending(self) -> bool:
         """Whether rates may be out of date until `share` is called."""
@@ -89,27 +68,27 @@ class System(AbstractSystem):
 
     def add(self, activity: Activity) -> None:
         """Start to give an activity its share."""
-        if activity.gone:
+        if activity.removed:
             # It comes again: lists of members may still have its earlier entry.
-            activity.gone = False
+            activity.removed = False
             for constraint in activity.constraints:
                 if not constraint.contended and constraint.sole is None:
-                    constraint.members = present(constraint)
+                    constraint.members = members_of(constraint)
         activity.system = self
         self.order += 1
         activity.number = self.order
         bound = activity.bound
         limit = bound
-        safe = INFINITY
+        safe_rate = INFINITY
         contended = 0
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.demand += demand_of(weight, bound, constraint)
-            if constraint.safe < INFINITY:
-                constraint.room -= weight
-                if constraint.room < 0.0:
+            if constraint.safe_rate < INFINITY:
+                constraint.spare_weight -= weight
+                if constraint.spare_weight < 0.0:
                     self._contend(constraint)
-                elif constraint.safe < safe:
-                    safe = constraint.safe
+                elif constraint.safe_rate < safe_rate:
+                    safe_rate = constraint.safe_rate
             elif constraint.count > 0 and (constraint.demand > constraint.capacity * (1.0 + SLACK)):
                 constraint.exceeded = True
                 if not constraint.contended:
@@ -130,11 +109,11 @@ class System(AbstractSystem):
             if limit * weight > constraint.capacity:
                 limit = constraint.capacity / weight
         activity.limit = limit
-        if contended == 0 and limit < INFINITY and safe == INFINITY:
-            activity.begun = self.queue.now
+        if contended == 0 and limit < INFINITY and safe_rate == INFINITY:
+            activity.free_since = self.queue.now
             self.queue.push(self.queue.now + activity.work / limit, activity)
         else:
-            self._join(activity, activity.work, contended, safe)
+            self._join(activity, activity.work, contended, safe_rate)
 
     def remove(self, activity: Activity) -> None:
         """Remove an activity and release its resources."""
@@ -142,7 +121,7 @@ class System(AbstractSystem):
         if bundle is not None:
             self._leave(activity, bundle)
         activity.system = None
-        activity.gone = True
+        activity.removed = True
         for constraint, weight in zip(activity.constraints, activity.weights):
             constraint.count -= 1
             if constraint.count == 0:
@@ -152,38 +131,36 @@ class System(AbstractSystem):
                         constraint.members.clear()
                 constraint.demand = 0.0
                 constraint.usage = 0.0
-                if constraint.exceeded:
-                    constraint.heat = constraint.heat + 1 if constraint.heat < HOT else HOT
-                else:
-                    constraint.heat = constraint.heat - 2 if constraint.heat > 2 else 0
+                # Programs repeat themselves. To contend from the start of the next busy period
+                # saves bundling the members anew.
+                constraint.contended = constraint.expected = constraint.exceeded
                 constraint.exceeded = False
-                constraint.contended = constraint.heat == HOT
-                constraint.safe = INFINITY
+                constraint.safe_rate = INFINITY
             else:
                 constraint.demand -= demand_of(weight, activity.bound, constraint)
                 if not constraint.contended:
-                    if constraint.safe < INFINITY:
-                        constraint.room += weight
-                    if len(constraint.members) > 2 * constraint.count + ENDED:
-                        constraint.members = present(constraint)
-                elif not constraint.cooling and constraint.heat < HOT:
+                    if constraint.safe_rate < INFINITY:
+                        constraint.spare_weight += weight
+                    if len(constraint.members) > 2 * constraint.count:
+                        constraint.members = members_of(constraint)  # without those that have ended
+                elif not constraint.relaxable and not constraint.expected:
                     if constraint.demand <= constraint.capacity * (1.0 + SLACK):
-                        constraint.cooling = True
-                        self.cooling.append(constraint)
+                        constraint.relaxable = True
+                        self.relaxable.append(constraint)
 
     def set_capacity(self, constraint: Constraint, capacity: float) -> None:
         """Change the capacity of a constraint."""
         before = constraint.capacity
         constraint.capacity = capacity
-        self.solver.forget()
+        self.memo.forget()
         constraint.demand = 0.0
-        for member in present(constraint):
-            for other, weight in zip(member.constraints, member.weights):
-                if other is constraint:
+        for member in members_of(constraint):
+            for used, weight in zip(member.constraints, member.weights):
+                if used is constraint:
                     constraint.demand += demand_of(weight, member.bound, constraint)
         if constraint.contended:
             self._touch(constraint)
-        elif constraint.safe < INFINITY or (
+        elif constraint.safe_rate < INFINITY or (
             constraint.demand > min(before, capacity) * (1.0 + SLACK)
         ):
             self._contend(constraint)
@@ -220,27 +197,27 @@ class System(AbstractSystem):
             return False
         bundle = activity.bundle
         if bundle is None:
-            left = activity.work - activity.limit * (self.queue.now - activity.begun)
+            work = activity.work - activity.limit * (self.queue.now - activity.free_since)
         else:
             bundle.advance(self.queue.now)
-            left = activity.goal - bundle.progress
+            work = activity.goal - bundle.progress
         self.remove(activity)
-        activity.work = left if left > 0.0 else 0.0
+        activity.work = work if work > 0.0 else 0.0
         return True
 
     def _contend(self, constraint: Constraint) -> None:
         """The constraint may limit its members: bundle them anew."""
-        members = present(constraint)
+        members = members_of(constraint)
         constraint.sole = None
         constraint.members.clear()
         constraint.contended = True
-        constraint.safe = INFINITY
+        constraint.safe_rate = INFINITY
         constraint.usage = 0.0
         self._bundle_anew(members)
 
     def _relax(self, constraint: Constraint) -> None:
         """The constraint no longer limits its members: bundle them anew."""
-        members = present(constraint)
+        members = members_of(constraint)
         constraint.members = members
         constraint.contended = False
         self._bundle_anew(members)
@@ -251,39 +228,42 @@ class System(AbstractSystem):
         for member in members:
             bundle = member.bundle
             if bundle is None:
-                left = member.work - member.limit * (now - member.begun)
+                work = member.work - member.limit * (now - member.free_since)
             else:
                 bundle.advance(now)
-                left = member.goal - bundle.progress
+                work = member.goal - bundle.progress
                 self._leave(member, bundle)
             limit = member.bound
-            safe = INFINITY
+            safe_rate = INFINITY
             contended = 0
-            for other, weight in zip(member.constraints, member.weights):
-                if other.contended:
+            for constraint, weight in zip(member.constraints, member.weights):
+                if constraint.contended:
                     contended += 1
                     continue
-                if limit * weight > other.capacity:
-                    limit = other.capacity / weight
-                if other.safe < safe:
-                    safe = other.safe
+                if limit * weight > constraint.capacity:
+                    limit = constraint.capacity / weight
+                if constraint.safe_rate < safe_rate:
+                    safe_rate = constraint.safe_rate
             member.limit = limit
-            self._join(member, left if left > 0.0 else 0.0, contended, safe)
+            self._join(member, work if work > 0.0 else 0.0, contended, safe_rate)
 
-    def _join(self, activity: Activity, work: float, contended: int, safe: float) -> None:
-        bundle = self._bundle_for(activity, contended)
+    # Bundles and their members.
+
+    def _join(self, activity: Activity, work: float, contended: int, safe_rate: float) -> None:
+        """Put an activity into its bundle; if the limit is its fair rate, nothing is solved."""
+        bundle = self.cache.bundle_for(activity, contended)
         bundle.advance(self.queue.now)
         activity.bundle = bundle
         activity.goal = bundle.progress + work
         self.order += 1
         activity.turn = self.order
-        bundle.line_up(activity)
+        bundle.add_goal(activity)
         bundle.count += 1
-        if safe < bundle.safe:
-            bundle.safe = safe
+        if safe_rate < bundle.safe_rate:
+            bundle.safe_rate = safe_rate
         limit = bundle.limit
         fits = bundle.rate == limit or bundle.count == 1 and limit < INFINITY
-        if limit > bundle.safe:
+        if limit > bundle.safe_rate:
             fits = False
         if fits:
             for constraint, weight in zip(bundle.constraints, bundle.weights):
@@ -301,140 +281,15 @@ class System(AbstractSystem):
         bundle.bottleneck = None
         for constraint, weight in zip(bundle.constraints, bundle.weights):
             constraint.usage += weight * limit
-        if self.queue.now != self.fitted:
-            self.fitted = self.queue.now
+        if self.queue.now != self.fit_time:
+            self.fit_time = self.queue.now
             self.fits = 0
         self.fits += 1
         self.fitting = bundle
         self._schedule(bundle)
 
-    def _bundle_for(self, activity: Activity, contended: int) -> Bundle:
-        """The bundle of those like `activity`, or a new one."""
-        if contended == len(activity.constraints):
-            # If all its resources are contended, hardly any others are equal, except of its kind.
-            bundle = self._twins(activity)
-        else:
-            bundle = self._others(activity, contended)
-        if bundle.count == 0:
-            bundle.begin(self.queue.now)
-        return bundle
-
-    def _others(self, activity: Activity, contended: int) -> Bundle:
-        """The bundle of those with some equal constraints that are contended, or a new one."""
-        kind = activity.kind
-        again = False
-        if kind is not None:
-            for other in kind.others:
-                if not other.kept:
-                    again = True
-                elif other.system is self and other.suits(activity, contended):
-                    return other
-        constraints: list[Constraint] = []
-        weights: list[float] = []
-        for constraint, weight in zip(activity.constraints, activity.weights):
-            if constraint.contended:
-                constraints.append(constraint)
-                weights.append(weight)
-        key: object = (activity.penalty, activity.limit, tuple(constraints), tuple(weights))
-        found = self.bundles.get(key)
-        if found is None:
-            if len(self.bundles) >= self.most_bundles:
-                self._drop_others()
-            if again:
-                self.remade_others += 1
-            found = Bundle(self, activity.penalty, activity.limit, constraints, weights)
-            found.key = key
-            found.kept = True
-            self.bundles[key] = found
-        if kind is not None:
-            if len(kind.others) == 0 or len(kind.others) >= OTHERS:
-                kind.others = []
-            elif again:
-                kind.others = [other for other in kind.others if other.kept]
-            kind.others.append(found)
-        return found
-
-    def _twins(self, activity: Activity) -> Bundle:
-        """The bundle of the kind of an activity, or a new one."""
-        kind = activity.kind
-        if kind is None:
-            kind = self._kind_of(activity)
-        bundle = kind.bundle
-        if bundle is not None and bundle.system is not self:
-            bundle = None  # it is of an earlier simulation with the same transport
-        if (
-            bundle is None
-            or bundle.penalty != activity.penalty
-            or bundle.limit != activity.limit
-            or bundle.weights is not activity.weights
-        ):
-            if bundle is not None:
-                self._drop(bundle)
-            else:
-                if len(self.kept) >= self.most_kept:
-                    self._drop_all()
-                if kind.dropped:
-                    self.remade += 1
-                self.kept.append(kind)
-            bundle = Bundle(
-                self, activity.penalty, activity.limit, activity.constraints, activity.weights
-            )
-            bundle.kept = True
-            kind.bundle = bundle
-        return bundle
-
-    def _kind_of(self, activity: Activity) -> ActivityKind:
-        """The kind of an activity that does not name one."""
-        kind = self.kinds.get(id(activity.constraints))
-        if kind is None:
-            kind = ActivityKind()
-            self.kinds[id(activity.constraints)] = kind
-        return kind
-
-    def _drop_all(self) -> None:
-        """Let go of the bundles of all kinds, or allow more of them if many are needed."""
-        again = self.remade if self.most_kept < self.affordable else 0
-        self.remade = 0
-        used = 0
-        for kind in self.kept:
-            bundle = kind.bundle
-            if bundle is not None and bundle.count > 0:
-                used += 1
-        if (used + again) * BUSY > self.most_kept:
-            self.most_kept *= 2
-            return
-        for kind in self.kept:
-            bundle = kind.bundle
-            kind.bundle = None
-            kind.dropped = True
-            if bundle is not None:
-                self._drop(bundle)
-        self.kept.clear()
-        self.kinds.clear()
-
-    def _drop_others(self) -> None:
-        """Let go of the bundles with a key, or allow more of them if many are needed."""
-        again = self.remade_others if self.most_bundles < self.affordable else 0
-        self.remade_others = 0
-        used: dict[object, Bundle] = {}
-        for key, bundle in self.bundles.items():
-            if bundle.count > 0:
-                used[key] = bundle
-        if (len(used) + again) * BUSY > self.most_bundles:
-            self.most_bundles *= 2
-            return
-        for bundle in self.bundles.values():
-            self._drop(bundle)
-        self.bundles = used
-
-    def _drop(self, bundle: Bundle) -> None:
-        """Let go of a bundle as soon as it has no members."""
-        bundle.kept = False
-        if bundle.count == 0:
-            bundle.leave_lists()
-
     def _leave(self, activity: Activity, bundle: Bundle) -> None:
-        """Take a member out of its bundle; its goal may stay behind, and is found void later."""
+        """Take a member out of its bundle; its goal may stay, and is skipped when it is due."""
         activity.bundle = None
         bundle.count -= 1
         rate = bundle.rate
@@ -451,15 +306,14 @@ class System(AbstractSystem):
             bundle.rate = 0.0
             bundle.progress = 0.0
             bundle.bottleneck = None
-            if not bundle.kept and bundle.key is not None:
-                del self.bundles[bundle.key]
+            if not bundle.cached:
+                self.cache.forget(bundle)
 
     def _touch(self, constraint: Constraint) -> None:
+        """The rates on a constraint are out of date."""
         if not constraint.dirty:
             constraint.dirty = True
             self.dirty.append(constraint)
-
-    # Bundles end their members.
 
     def expire(self, bundle: Bundle) -> None:
         """End the members of a bundle that have reached their goals by now."""
@@ -501,21 +355,24 @@ class System(AbstractSystem):
 
     def share(self) -> None:
         """Make all rates fair again."""
-        if len(self.cooling) > 0:
-            for constraint in self.cooling:
-                constraint.cooling = False
+        if len(self.relaxable) > 0:
+            for constraint in self.relaxable:
+                constraint.relaxable = False
                 if constraint.contended and (
                     constraint.demand <= constraint.capacity * (1.0 + SLACK)
                 ):
                     self._relax(constraint)
-            self.cooling = []
-        if len(self.solver.slight) > 0:
-            self._leave_out_slight()
+            self.relaxable = []
+        if len(self.left_out.candidates) > 0:
+            for constraint in self.left_out.due():
+                if constraint.contended and is_spare(constraint):
+                    set_safe_rate(constraint)
+                    self._relax(constraint)
         while self.pending():
             self._share()
 
     def _share(self) -> None:
-        """Make rates fair, but for those that saturate a constraint that was left out."""
+        """Make rates fair, except those that saturate a constraint that was left out."""
         now = self.queue.now
         if self._repeat():
             return
@@ -524,83 +381,40 @@ class System(AbstractSystem):
         for bundle in self.solve():
             bundle.advance(now)
             bundle.rate = bundle.share
-            if bundle.rate > bundle.safe:
+            if bundle.rate > bundle.safe_rate:
                 unsafe.append(bundle)
             self._schedule(bundle)
         for bundle in joined:
-            # The newcomer may be the first to end, though the rate stays.
-            if bundle.rate > bundle.safe:
+            # A new member may be the first to end, though the rate stays.
+            if bundle.rate > bundle.safe_rate:
                 unsafe.append(bundle)
             self._schedule(bundle)
         for bundle in unsafe:
-            if bundle.count > 0 and bundle.rate > bundle.safe:
-                self._take_in(bundle)
+            if bundle.count > 0 and bundle.rate > bundle.safe_rate:
+                for constraint in unsafe_constraints(bundle):
+                    if not constraint.contended:
+                        self._contend(constraint)
 
     def _repeat(self) -> bool:
-        """Give the bundles that were joined just now the rates of their solution before, if any."""
-        fits = self.fits if self.fitted == self.queue.now else 0
+        """Give the bundles that were joined just now the rates of the memo; False if it cannot."""
+        fits = self.fits if self.fit_time == self.queue.now else 0
         self.fits = 0
         if fits > 1 or len(self.fresh) == 0:
             return False
         fitting = self.fitting if fits == 1 else None
-        bundles = self.solver.repeated(self.fresh, fitting, self.dirty)
+        bundles = self.memo.repeated(self.fresh, fitting, self.dirty, self.solver.new_stamp())
         if len(bundles) == 0:
             return False
+        self.left_out.clear()
         now = self.queue.now
         self.fresh = []
         self.dirty = []
         for bundle in bundles:
             bundle.advance(now)
-            bundle.rate = bundle.share = bundle.known_share
-            bundle.bottleneck = bundle.known_bottleneck
+            bundle.rate = bundle.share = bundle.remembered_share
+            bundle.bottleneck = bundle.remembered_bottleneck
             self._schedule(bundle)
         return True
-
-    def _leave_out_slight(self) -> None:
-        """Leave out the slight constraints, if solving their bundles has taken as long as this."""
-        solver = self.solver
-        slight = solver.slight
-        members = 0
-        for constraint in slight:
-            members += constraint.count
-        if solver.spent >= members:
-            solver.spent = 0
-            for constraint in slight:
-                if constraint.contended and constraint.usage * SPARE <= constraint.capacity:
-                    self._leave_out(constraint)
-        solver.slight = NO_REGION
-
-    def _leave_out(self, constraint: Constraint) -> None:
-        """Leave out a constraint that is far from being saturated: another limits its members."""
-        constraint.exceeded = False
-        constraint.heat = 0
-        if constraint.count > 1:
-            total = 0.0
-            for bundle in constraint.bundles:
-                total += bundle.weights[bundle.place_of(constraint)] * bundle.count
-            constraint.room = total
-            constraint.safe = constraint.capacity / (2.0 * total)
-        self._relax(constraint)
-
-    def _take_in(self, bundle: Bundle) -> None:
-        """The rate of a bundle is no longer safe: take in constraints of it that were left out.
-
-        Those that twice the rate would not saturate stay left out, so a bundle that keeps them is
-        looked at again only after its rate has doubled.
-        """
-        least = 2.0 * bundle.rate
-        safe = INFINITY
-        found: list[Constraint] = []
-        for member in bundle.members():
-            for constraint in member.constraints:
-                if constraint.safe < least and not stays_out(constraint, least):
-                    found.append(constraint)
-                elif constraint.safe < safe:
-                    safe = constraint.safe
-        bundle.safe = safe
-        for constraint in found:
-            if not constraint.contended:
-                self._contend(constraint)
 
     def solve(self) -> "list[Bundle]":
         """Solve the changed bundles; return the bundles whose rate must become `share`."""
@@ -609,19 +423,3 @@ class System(AbstractSystem):
         self.fresh = []
         self.dirty = []
         return self.solver.solve(fresh, dirty)
-
-
-def stays_out(constraint: Constraint, rate: float) -> bool:
-    """Whether a constraint that is left out is not saturated if its members have a rate.
-
-    If so, the rate up to which it is safe is brought up to date.
-    """
-    if constraint.count == 1:
-        constraint.safe = INFINITY
-        return True
-    total = constraint.capacity / constraint.safe - constraint.room
-    if constraint.capacity < 2.0 * total * rate:
-        return False
-    constraint.room = total
-    constraint.safe = constraint.capacity / (2.0 * total)
-    return True

@@ -1,9 +1,9 @@
 """The solver: max-min fair rates of bundles, solved again only where they changed.
 
 A set of rates is max-min fair exactly if each rate has a reason: its bound, or its bottleneck, a
-saturated constraint on which no rate * penalty is larger. So the bundles of the changed constraints
-are solved among the others, which keep their rates; the others that lose their reason then take
-part, until all have one.
+saturated constraint on which no rate * penalty is larger. So the solver
+solves the bundles of the changed constraints among the others, which keep their rates. It adds the
+bundles that lose their reason, until all have one.
 
 The cost of a solution does not depend on the size of the saturated region. Let k be the number of
 bundles on changed constraints or with changed rates, each with up to m constraints, and d the
@@ -11,50 +11,40 @@ number of bundles on such a constraint. A round costs O(k m d), and O(k m log k)
 after the first few. The number of rounds is at most `ROUNDS` plus the logarithm of the number of
 constraints through which a change spreads. Cross-traffic passes on 5 % of a change, so a change is
 below rounding after about ten constraints.
-
-Programs repeat themselves: in a round of a collective operation, the same bundles are solved
-together, and no others share their constraints. Their solution is remembered if each constraint has
-at most two of them. The order of bundles then has no effect: a sum of two has one rounding.
 """
 
 from typing import Final, Optional
 
 from pysmpi.kernel.activities import Bundle, Constraint
 from pysmpi.kernel.events import INFINITY
+from pysmpi.kernel.left_out import CROWD, LeftOut
+from pysmpi.kernel.memo import Memo
 
-# Relative slack under which a constraint counts as saturated: well above rounding,
-# well below anything that a prediction could show.
+# A constraint counts as saturated if its usage is this close to its capacity (relative): well above
+# rounding, well below anything that a prediction could show. It decides results, not speed.
 SLACK: Final = 1e-9
-# Relative difference under which two levels are the same: the rounding of a few sums.
+# Two levels this close (relative) are the same: the rounding of a few sums. It decides results.
 TIE: Final = 1e-11
 # Scans of a region for the next saturated constraint, after which a heap is quicker.
 SCANS: Final = 6
-# Different limits in one solution after which the bundles are sorted by their limits.
-PASSES: Final = 8
-# Rounds of one solution after which it reaches out farther each time; their number would else grow
-# with the length of a chain of bundles whose rates change.
+# Rounds of one solution after which it adds bundles at twice the distance each time: the number of
+# rounds would else grow with the length of a chain of bundles whose rates change.
 ROUNDS: Final = 8
-# Bundles of one constraint that make it crowded; and the number of constraints of theirs that are
-# far from being saturated, in one solution, from which on these are left out.
-CROWD: Final = 32
-# Bundles of such a constraint, at most, and the capacity over its usage, at least.
-FEW: Final = 4
-SPARE: Final = 4.0
 NO_REGION: Final[list[Constraint]] = []
 
 
 class Lowest:
     """The constraint of a region that reaches its capacity first, while rates rise together.
 
-    The level at which a constraint reaches it never falls when bundles stop below it. So a few
-    scans of all constraints are followed by a heap, in which levels are updated only at the top.
+    The level at which a constraint is saturated never falls when bundles stop below it. So a few
+    scans of all constraints are followed by a heap that updates levels only at its top.
     """
 
     def __init__(self) -> None:
         self.region: list[Constraint] = NO_REGION
         self.next: int = 0
         self.scans: int = 0
-        self.heap: list[Constraint] = NO_REGION  # by `ratio`, then by `place`
+        self.heap: list[Constraint] = NO_REGION  # by `ratio`, then by `index`
 
     def begin(self, region: "list[Constraint]") -> None:
         """Rates begin to rise in a region."""
@@ -73,13 +63,13 @@ class Lowest:
                     if ratio < level:
                         level = ratio
             if self.scans == SCANS:
-                self._line_up()
+                self._make_heap()
         else:
             level = self._first()
         return level if level > 0.0 else 0.0
 
     def take(self, level: float) -> Optional[Constraint]:
-        """One more constraint that is saturated at a level that `level` has returned, if any."""
+        """The next constraint that is saturated at a level that `level` has returned, if any."""
         limit = level * (1.0 + 1e-12)
         if self.scans < SCANS:
             while self.next < len(self.region):
@@ -91,13 +81,13 @@ class Lowest:
             return self._pop()
         return None
 
-    def _line_up(self) -> None:
-        """Make the heap of the constraints that are left."""
-        self.heap = heap = [one for one in self.region if one.open > 0]
+    def _make_heap(self) -> None:
+        """Make the heap of the constraints with open bundles."""
+        self.heap = heap = [constraint for constraint in self.region if constraint.open > 0]
         i = 0
         for constraint in heap:
             constraint.ratio = constraint.remaining / constraint.load
-            constraint.place = i
+            constraint.index = i
             i += 1
         i >>= 1
         while i > 0:
@@ -131,7 +121,7 @@ class Lowest:
         return top
 
     def _sink(self, hole: int, constraint: Constraint) -> None:
-        """Put a constraint in a hole of the heap, or below it if those there come before it."""
+        """Put a constraint into a hole of the heap, or below it, where it is in order."""
         heap = self.heap
         size = len(heap)
         while True:
@@ -140,10 +130,10 @@ class Lowest:
                 break
             child = heap[below]
             if below + 1 < size:
-                other = heap[below + 1]
-                if before(other, child):
+                right = heap[below + 1]
+                if before(right, child):
                     below += 1
-                    child = other
+                    child = right
             if before(constraint, child):
                 break
             heap[hole] = child
@@ -151,37 +141,36 @@ class Lowest:
         heap[hole] = constraint
 
 
-def before(one: Constraint, other: Constraint) -> bool:
+def before(first: Constraint, second: Constraint) -> bool:
     """The order of constraints in a heap."""
-    return one.ratio < other.ratio or (one.ratio == other.ratio and one.place < other.place)
+    return first.ratio < second.ratio or (
+        first.ratio == second.ratio and first.index < second.index
+    )
 
 
 class Solver:
-    """Solves the rates of bundles, and remembers its latest solution."""
+    """Solves the rates of bundles."""
 
-    def __init__(self) -> None:
-        # Constraints that could be left out: a crowded one limits all of their bundles.
-        self.slight: list[Constraint] = NO_REGION
-        self.spent: int = 0  # bundles solved while there were some, since they were left out
+    def __init__(self, memo: Memo, left_out: LeftOut) -> None:
+        self.memo: Memo = memo
+        self.left_out: LeftOut = left_out
         self.lowest: Lowest = Lowest()
-        self.stamp: int = 0
-        self.open: int = 0  # bundles that have no share yet
-        self.partial: bool = False  # whether some constraints have other bundles, too
-        self.solved: int = 0  # bundles, over all solutions
-        self.solutions: int = 0  # that were remembered
-        self.forgotten: int = 0  # of them; they hold no longer
+        self.stamp: int = 0  # number of the latest solution
+        self.open: int = 0  # number of bundles that have no share yet
+        self.partial: bool = False  # whether some constraints have bundles outside the solution
+        self.solved: int = 0  # number of bundles, over all solutions
 
-    def forget(self) -> None:
-        """Solve anew what was remembered: a capacity has changed."""
-        self.forgotten = self.solutions
+    def new_stamp(self) -> int:
+        """The number of a new solution."""
+        self.stamp += 1
+        return self.stamp
 
     def solve(self, fresh: "list[Bundle]", dirty: "list[Constraint]") -> "list[Bundle]":
         """Solve the bundles that are fresh or on dirty constraints, which are then clean.
 
-        Return the bundles whose rate must become `share`. At first, only the bundles of changed
-        constraints are solved, with the capacity that the others leave. Then other bundles that
-        have lost the reason for their rates are added, until there are none: the rates are then the
-        fair ones.
+        Return the bundles whose rate must become `share`. The first round solves only the bundles
+        of changed constraints, with the capacity that the others leave. Each further round adds the
+        bundles that have lost the reason for their rates. When there are none, all rates are fair.
         """
         self.stamp += 1
         bundles: list[Bundle] = []
@@ -207,111 +196,35 @@ class Solver:
             for bundle in bundles:
                 uses -= len(bundle.constraints)
             pairs = uses == 0  # all their constraints have changed, and no others use them
-            if pairs and self._recall(bundles):
-                changed = [bundle for bundle in bundles if bundle.moves()]
+            if pairs and self.memo.recall(bundles):
+                changed = [bundle for bundle in bundles if bundle.changes_rate()]
                 self._account(bundles, dirty)
                 return changed
-        known = 0
+        solved = 0
         rounds = 0
         while True:
-            for i in range(known, len(bundles)):
+            for i in range(solved, len(bundles)):
                 for constraint in bundles[i].constraints:
                     if constraint.stamp != self.stamp:
                         constraint.stamp = self.stamp
                         region.append(constraint)
-            known = len(bundles)
+            solved = len(bundles)
             self._fill(bundles, region)
             if pairs:
-                self._remember(bundles)
-            changed = [bundle for bundle in bundles if bundle.moves()]
+                self.memo.remember(bundles)
+            changed = [bundle for bundle in bundles if bundle.changes_rate()]
             if self.partial:
                 self._challenge(changed, bundles, region)
-            if len(bundles) == known:
+            if len(bundles) == solved:
                 break
             rounds += 1
             if rounds > ROUNDS:
-                self._widen(bundles, known, 1 << min(rounds - ROUNDS, 30))
+                self._widen(bundles, solved, 1 << min(rounds - ROUNDS, 30))
         self._account(bundles, region)
         if pairs:
-            self._remember_usage(bundles, region)
+            self.memo.remember_usage(bundles, region)
         self.solved += len(bundles)
         return changed
-
-    def repeated(
-        self, fresh: "list[Bundle]", fitting: Optional[Bundle], dirty: "list[Constraint]"
-    ) -> "list[Bundle]":
-        """The bundles that are fresh, and `fitting`, whose rates become `known_share`.
-
-        Empty if they have no remembered solution, or other bundles share their constraints. In a
-        large job each pass over the bundles reads them from memory; this takes two passes.
-        """
-        first = fresh[0]
-        solution = first.solution
-        if solution <= self.forgotten or len(dirty) != first.area:
-            return []
-        self.stamp += 1
-        bundles: list[Bundle] = []
-        for bundle in fresh:
-            if bundle.count > 0 and bundle.stamp != self.stamp:
-                if not bundle.recurs(solution):
-                    return []
-                self._enter(bundle, bundles)
-        if fitting is not None and fitting.count > 0 and fitting.stamp != self.stamp:
-            if not fitting.recurs(solution):
-                return []
-            for constraint in fitting.constraints:
-                if not constraint.dirty:
-                    return []
-            self._enter(fitting, bundles)
-        if len(bundles) != first.size:
-            return []
-        links = 0
-        for constraint in dirty:
-            if constraint.solution != solution:
-                return []
-            links += constraint.uses
-        if links != first.links:
-            return []
-        for constraint in dirty:
-            constraint.dirty = False
-            constraint.usage = constraint.known_usage
-        self.slight = NO_REGION
-        return bundles
-
-    def _remember_usage(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
-        """Remember the constraints of the solution just remembered, and their usage."""
-        links = 0
-        for bundle in bundles:
-            links += len(bundle.constraints)
-        for bundle in bundles:
-            bundle.area = len(region)
-            bundle.links = links
-        for constraint in region:
-            constraint.solution = self.solutions
-            constraint.known_usage = constraint.usage
-
-    def _recall(self, bundles: "list[Bundle]") -> bool:
-        """Give bundles their shares of the latest solution, if it was theirs."""
-        solution = bundles[0].solution
-        if solution <= self.forgotten or bundles[0].size != len(bundles):
-            return False
-        for bundle in bundles:
-            if bundle.solution != solution or bundle.crowd != bundle.count:
-                return False
-        for bundle in bundles:
-            bundle.share = bundle.known_share
-            bundle.bottleneck = bundle.known_bottleneck
-        return True
-
-    def _remember(self, bundles: "list[Bundle]") -> None:
-        """Remember the shares of bundles with which no others share constraints."""
-        self.solutions += 1
-        for bundle in bundles:
-            bundle.solution = self.solutions
-            bundle.size = len(bundles)
-            bundle.crowd = bundle.count
-            bundle.known_share = bundle.share
-            bundle.known_bottleneck = bundle.bottleneck
 
     def _enter(self, bundle: Bundle, bundles: "list[Bundle]") -> None:
         if bundle.stamp != self.stamp:
@@ -348,52 +261,34 @@ class Solver:
             if not constraint.whole:
                 self.partial = True
                 constraint.remaining -= constraint.usage - constraint.held
-        light = self.lowest
-        light.begin(region)
+        lowest_constraint = self.lowest
+        lowest_constraint.begin(region)
         bounded: list[tuple[float, int]] = []
-        upto = 0
-        passes = 0
+        next_bounded = 0
         while self.open > 0:
-            level = light.level()
+            level = lowest_constraint.level()
             if lowest == INFINITY and level == INFINITY:
                 break
             if lowest <= level:
-                while lowest <= level and passes < PASSES:
-                    passes += 1
-                    lowest = self._fix_limited(bundles, lowest)
-                if lowest > level:
-                    continue
                 if len(bounded) == 0:
                     bounded = [
                         (bundles[i].limit * bundles[i].penalty, i) for i in range(len(bundles))
                     ]
                     bounded.sort()
-                while upto < len(bounded) and bounded[upto][0] <= level:
-                    bundle = bundles[bounded[upto][1]]
+                while next_bounded < len(bounded) and bounded[next_bounded][0] <= level:
+                    bundle = bundles[bounded[next_bounded][1]]
                     if bundle.share < 0.0:
-                        self._fix(bundle, bundle.limit, bounded[upto][0], None)
-                    upto += 1
-                lowest = bounded[upto][0] if upto < len(bounded) else INFINITY
+                        self._fix(bundle, bundle.limit, bounded[next_bounded][0], None)
+                    next_bounded += 1
+                lowest = bounded[next_bounded][0] if next_bounded < len(bounded) else INFINITY
             else:
-                full = light.take(level)
+                full = lowest_constraint.take(level)
                 while full is not None:
                     full.level = level
                     for bundle in full.bundles:
                         if bundle.stamp == self.stamp and bundle.share < 0.0:
                             self._fix(bundle, level / bundle.penalty, level, full)
-                    full = light.take(level)
-
-    def _fix_limited(self, bundles: "list[Bundle]", level: float) -> float:
-        """Fix the bundles that meet their limits at a level; the lowest level of the others."""
-        lowest = INFINITY
-        for bundle in bundles:
-            if bundle.share < 0.0:
-                bound = bundle.limit * bundle.penalty
-                if bound == level:
-                    self._fix(bundle, bundle.limit, bound, None)
-                elif bound < lowest:
-                    lowest = bound
-        return lowest
+                    full = lowest_constraint.take(level)
 
     def _fix(
         self, bundle: Bundle, share: float, level: float, bottleneck: Optional[Constraint]
@@ -433,17 +328,17 @@ class Solver:
                         self._enter(bundle, bundles)
             constraint.moved = False
 
-    def _widen(self, bundles: "list[Bundle]", known: int, steps: int) -> None:
-        """Add the bundles that saturated constraints connect with the latest ones."""
-        while steps > 0 and known < len(bundles):
+    def _widen(self, bundles: "list[Bundle]", first: int, steps: int) -> None:
+        """Add the bundles within `steps` saturated constraints of the latest ones."""
+        while steps > 0 and first < len(bundles):
             end = len(bundles)
-            for i in range(known, end):
+            for i in range(first, end):
                 for constraint in bundles[i].constraints:
                     if constraint.usage >= constraint.capacity * (1.0 - SLACK):
                         for bundle in constraint.bundles:
                             if bundle.count > 0:
                                 self._enter(bundle, bundles)
-            known = end
+            first = end
             steps -= 1
 
     def _account(self, bundles: "list[Bundle]", region: "list[Constraint]") -> None:
@@ -460,32 +355,4 @@ class Solver:
             total = bundle.share * bundle.count
             for constraint, weight in zip(bundle.constraints, bundle.weights):
                 constraint.usage += weight * total
-        if crowded is None:
-            self.slight = NO_REGION
-        else:
-            self.slight = slight(crowded)
-            if len(self.slight) > 0:
-                self.spent += len(bundles)
-
-
-def slight(crowded: Constraint) -> "list[Constraint]":
-    """The constraints far from being saturated whose bundles a crowded one limits; none if few."""
-    found: list[Constraint] = []
-    for bundle in crowded.bundles:
-        if bundle.bottleneck is crowded:
-            for constraint in bundle.constraints:
-                if (
-                    constraint.usage * SPARE <= constraint.capacity
-                    and constraint.uses <= FEW
-                    and limited(constraint, crowded)
-                ):
-                    found.append(constraint)
-    return found if len(found) >= CROWD else NO_REGION
-
-
-def limited(constraint: Constraint, by: Constraint) -> bool:
-    """Whether another constraint limits all bundles of a constraint."""
-    for bundle in constraint.bundles:
-        if bundle.bottleneck is not by and bundle.count > 0:
-            return False
-    return True
+        self.left_out.look(crowded, len(bundles))

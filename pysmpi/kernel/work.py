@@ -33,7 +33,7 @@ class Work(Activity):
         self.request: KernelRequest = KernelRequest()
 
     def start(self) -> None:
-        """Begin now."""
+        """Begin: the latency passes first."""
         if self.latency > 0.0:
             self.engine.queue.push(self.engine.now + self.latency, self)
         else:

@@ -1,6 +1,6 @@
-"""Plans of messages that flow, for each pair of hosts and each size.
+"""Plans of messages that share links fairly, for each pair of hosts and each size.
 
-Compiled, because an alltoall needs a path for each pair of ranks. The user of this module gives the
+The module is compiled, because an alltoall needs a path for each pair of ranks. Its user gives the
 factors and overheads of a size.
 """
 
@@ -11,9 +11,11 @@ from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.plan import Plan, Transport
 
 ENVELOPE: Final = 16  # bytes of tag, destination and communicator that travel with each message
-CROSS_TRAFFIC: Final = 0.05  # share of a flow's rate that its acknowledgements take on the way back
-PATHS: Final = 1 << 20  # number of cached paths; each takes some 300 bytes
-SIZES: Final = 1 << 16  # number of cached sizes of messages
+CROSS_TRAFFIC: Final = (
+    0.05  # share of a flow's rate that its acknowledgements take on the return route
+)
+PATHS: Final = 1 << 20  # most cached paths; each takes some 300 bytes
+SIZES: Final = 1 << 16  # most cached sizes of messages
 
 
 class Resource:
@@ -35,9 +37,9 @@ class Resource:
         self.resistance: float = resistance
         self.shared: bool = shared
         self.constraint: Constraint = constraint
-        # The latest path that uses it, by number, and its place among the constraints there.
+        # The number of the latest path that uses it, and its index among the constraints there.
         self.path: int = 0
-        self.place: int = 0
+        self.index: int = 0
 
 
 class End:
@@ -128,13 +130,13 @@ class FlowTransport(Transport):
         self.slots: list[Optional[End]] = []  # the host of each slot
         self.ends: dict[int, End] = {}  # by number of the host
         self.weights: dict[tuple[float, ...], list[float]] = {}
-        # The pattern of the latest path, which most share: for each of its shared links the place
-        # of its constraint, the number of those on the way forth, and the weights.
+        # The pattern of the latest path, which most paths share: for each of its shared links the
+        # index of its constraint, the number of shared links of the route there, and the weights.
         self.usual: list[int] = []
         self.usual_forth: int = 0
         self.usual_weights: list[float] = []
-        self.placed: int = 0  # shared links of the path that is being made
-        self.made: int = 0  # paths, over the whole simulation
+        self.indexed: int = 0  # number of shared links of the present path that have an index
+        self.count: int = 0  # number of paths, over the whole simulation
         self.paths: dict[int, Path] = {}  # by numbers of both hosts
         self.sizes: dict[int, Sized] = {}
         self.size: Optional[Sized] = None  # the latest
@@ -165,7 +167,7 @@ class FlowTransport(Transport):
             send_cost, isend_cost, recv_cost = costs
         return Plan(
             path.latency * sized.latency_factor,
-            # On a way without links, such as a mere distance, a message arrives with its envelope.
+            # A route without links only has a distance: a message arrives with its envelope.
             float(nbytes + ENVELOPE) if path.bound < INFINITY else 0.0,
             path.bound,
             path.penalty,
@@ -182,8 +184,8 @@ class FlowTransport(Transport):
 
     def place(self, slot: int) -> int:
         """The host: in this model all its slots have the same costs."""
-        found: int = self.hosts[slot].index
-        return found
+        index: int = self.hosts[slot].index
+        return index
 
     def _end(self, slot: int) -> End:
         """The host of a slot."""
@@ -203,19 +205,19 @@ class FlowTransport(Transport):
     def _new_end(self, host: Any, index: int) -> End:
         """A host with the links from and to the centre of its zone."""
         end = End(host, index, bool(host.properties))
-        known: Any = self.platform.halves(host)
-        if known is not None:
-            zone, up, down = known
+        halves: Any = self.platform.halves(host)
+        if halves is not None:
+            zone, up, down = halves
             end.up = [self.resource_of(link) for link in up]
             end.down = [self.resource_of(link) for link in down]
             end.zone = zone
             for link in (*up, *down):
                 if link.index < 0:
-                    end.zone = None  # each path has such a link of its own
+                    end.zone = None  # each path has a link of its own here
         return end
 
     def _new_path(self, src: End, dst: End) -> Path:
-        """The cached path of a pair of hosts, with the path of the way back if needed."""
+        """The path of a pair of hosts, and with cross-traffic also that of the return route."""
         if len(self.paths) > PATHS:
             self.paths.clear()
         forth: list[Resource] = []
@@ -225,9 +227,9 @@ class FlowTransport(Transport):
             if self.cross_traffic:
                 back = crossed(dst.up, src.down)
         if len(forth) == 0:
-            forth = self._way(src.host, dst.host)
+            forth = self._route(src.host, dst.host)
             if self.cross_traffic:
-                back = forth if src is dst else self._way(dst.host, src.host)
+                back = forth if src is dst else self._route(dst.host, src.host)
         if self.cross_traffic:
             self.paths[dst.index * self.width + src.index] = self._path(back, forth)
         path = self._path(forth, back)
@@ -250,84 +252,86 @@ class FlowTransport(Transport):
                 if window < bound:
                     bound = window
             penalty = latency + resistance
-        self.made += 1
+        self.count += 1
         constraints: list[Constraint] = []
-        usual = self._place(forth, constraints, 0)
-        shared = self.placed
-        usual = self._place(back, constraints, shared) and usual
-        if not usual or shared != self.usual_forth or self.placed != len(self.usual):
-            self._note_usual(forth, back, len(constraints))
+        usual = self._index(forth, constraints, 0)
+        shared = self.indexed
+        usual = self._index(back, constraints, shared) and usual
+        if not usual or shared != self.usual_forth or self.indexed != len(self.usual):
+            self._set_usual(forth, back, len(constraints))
         return Path(latency, bound, penalty, constraints, self.usual_weights)
 
-    def _place(self, way: "list[Resource]", constraints: "list[Constraint]", placed: int) -> bool:
-        """Find the places of a way's constraints; add those that are not there yet.
+    def _index(
+        self, route: "list[Resource]", constraints: "list[Constraint]", indexed: int
+    ) -> bool:
+        """Give the constraints of a route their indices; append those that are new.
 
-        Return whether the places are those of the usual pattern, from the link `placed` on.
+        Return whether the indices are those of the usual pattern, from the link `indexed` on.
         """
         usual = self.usual
         same = True
-        for resource in way:
+        for resource in route:
             if resource.shared:
-                if resource.path != self.made:
-                    resource.path = self.made
-                    resource.place = len(constraints)
+                if resource.path != self.count:
+                    resource.path = self.count
+                    resource.index = len(constraints)
                     constraints.append(resource.constraint)
-                if placed >= len(usual) or usual[placed] != resource.place:
+                if indexed >= len(usual) or usual[indexed] != resource.index:
                     same = False
-                placed += 1
-        self.placed = placed
+                indexed += 1
+        self.indexed = indexed
         return same
 
-    def _note_usual(self, forth: "list[Resource]", back: "list[Resource]", count: int) -> None:
-        """The path that is being made has another pattern: compute its weights."""
+    def _set_usual(self, forth: "list[Resource]", back: "list[Resource]", count: int) -> None:
+        """The present path has another pattern than the usual: compute its weights."""
         weights = [0.0] * count
-        places: list[int] = []
+        indices: list[int] = []
         for resource in forth:
             if resource.shared:
-                places.append(resource.place)
-                weights[resource.place] += 1.0
-        self.usual_forth = len(places)
+                indices.append(resource.index)
+                weights[resource.index] += 1.0
+        self.usual_forth = len(indices)
         for resource in back:
             if resource.shared:
-                places.append(resource.place)
-                weights[resource.place] += CROSS_TRAFFIC
-        self.usual = places
+                indices.append(resource.index)
+                weights[resource.index] += CROSS_TRAFFIC
+        self.usual = indices
         self.usual_weights = self.weights.setdefault(tuple(weights), weights)
 
-    def _way(self, src: object, dst: object) -> "list[Resource]":
+    def _route(self, src: object, dst: object) -> "list[Resource]":
         """The links from one host to another, as flows see them."""
-        way: list[Resource] = []
+        route: list[Resource] = []
         for link in self.platform.way(src, dst):
             resource = self.resources.get(link)
             if resource is None:
                 resource = self._resource(link)
-            way.append(resource)
-        return way
+            route.append(resource)
+        return route
 
     def resource_of(self, link: Any) -> Resource:
         """The link as flows see it."""
-        found = self.resources.get(link)
-        return self._resource(link) if found is None else found
+        resource = self.resources.get(link)
+        return self._resource(link) if resource is None else resource
 
     def _resource(self, link: Any) -> Resource:
         bandwidth: float = link.bandwidth
         latency: float = link.latency
         shared = bool(link.sharing == "shared")
         constraint = Constraint(bandwidth, link.name)
-        found = Resource(bandwidth, latency, self.weight / bandwidth, shared, constraint)
+        resource = Resource(bandwidth, latency, self.weight / bandwidth, shared, constraint)
         if link.index >= 0:
-            self.resources[link] = found
-        return found
+            self.resources[link] = resource
+        return resource
 
 
 def crossed(up: "list[Resource]", down: "list[Resource]") -> "list[Resource]":
     """The links of two halves of a route, each once; a search is quick, as they are few."""
-    found: list[Resource] = []
+    resources: list[Resource] = []
     for half in (up, down):
         for resource in half:
-            for other in found:
-                if other is resource:
+            for earlier in resources:
+                if earlier is resource:
                     break
             else:
-                found.append(resource)
-    return found
+                resources.append(resource)
+    return resources

@@ -208,7 +208,7 @@ class TracedProcess(Process):
         kind = action.kind
         if kind <= ISENDS:
             if self.stage != FRESH:
-                if not self._send_on(kind == ISENDS):
+                if not self._continue_send(kind == ISENDS):
                     return False
             else:
                 peer = action.peer

@@ -33,7 +33,7 @@ def test_the_bundle_of_a_kind_stays_for_the_next_messages(named):
     for _ in range(5):  # until the links are contended from the start
         three(system)
     first = three(system)
-    assert first.kept
+    assert first.cached
     assert three(system) is first
     # Another simulation on the same links begins anew.
     later = new_system()
@@ -48,8 +48,8 @@ def test_the_bundle_of_a_kind_stays_for_the_next_messages(named):
 def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, partly):
     """Messages at once all count; of those few at a time, as many as the job can afford."""
     system = new_system()
-    system.most_kept = system.most_bundles = 4
-    system.affordable = affordable
+    system.cache.most_whole = system.cache.most_partial = 4
+    system.cache.affordable = affordable
     pairs = [[Constraint(10.0), Constraint(20.0)] for _ in range(24)]
     seconds = [[pair[1]] for pair in pairs]
     weights, alone = [1.0, 0.05], [1.0]
@@ -79,11 +79,11 @@ def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, 
     earlier = all_of_them()
     same = [one is other for one, other in zip(earlier, all_of_them())]
     assert all(same) if again else not any(same)
-    assert len(system.kept) <= system.most_kept
-    assert len(system.bundles) <= system.most_bundles
-    assert (max(system.most_kept, system.most_bundles) > 4) == again
+    assert len(system.cache.whole) <= system.cache.most_whole
+    assert len(system.cache.partial) <= system.cache.most_partial
+    assert (max(system.cache.most_whole, system.cache.most_partial) > 4) == again
     # Those that were let go take no memory.
-    assert all(bundle.kept for pair in pairs for link in pair for bundle in link.bundles)
+    assert all(bundle.cached for pair in pairs for link in pair for bundle in link.bundles)
 
 
 @settings(max_examples=settings().max_examples // 2, deadline=None)
@@ -91,7 +91,7 @@ def test_as_many_bundles_are_kept_as_a_job_repeats(together, affordable, again, 
 def test_constraints_list_each_bundle_once_while_messages_come_and_go(seed, hosts, most):
     draw = random.Random(seed)
     system = new_system()
-    system.most_kept = system.most_bundles = most
+    system.cache.most_whole = system.cache.most_partial = most
     up = [Constraint(draw.choice([5.0, 10.0, 40.0])) for _ in range(hosts)]
     down = [Constraint(draw.choice([5.0, 10.0, 40.0])) for _ in range(hosts)]
     weights = [1.0, 1.0, 0.05, 0.05]

@@ -181,4 +181,4 @@ def test_lengths_of_objects_that_cannot_be_referenced_are_kept_in_bounded_number
     buffers = Buffers(caches(), 0, 0)
     for length in range(5000):
         buffers.of((0,) * length)
-    assert 0 < len(buffers.nameless) < 2000
+    assert 0 < len(buffers.unnamed) < 2000

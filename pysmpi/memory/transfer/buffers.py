@@ -10,11 +10,11 @@ from weakref import ref
 
 from pysmpi.memory.transfer.caches import Block, Buffer, Caches
 
-# The place of a message's bytes: the object that owns the memory, the first and the last + 1 of its
-# bytes, and the number of separate pieces (1: contiguous).
+# The place of a message's bytes: the object that owns the memory, the offsets of the first byte and
+# behind the last byte in it, and the number of separate pieces (1: contiguous).
 Place = tuple[object, int, int, int]
 
-NAMELESS: Final = 1024  # lengths of objects without a name that a rank remembers
+MOST_UNNAMED: Final = 1024  # lengths of objects without identity for which a rank has buffers
 
 
 class Buffers:
@@ -24,42 +24,42 @@ class Buffers:
         self.caches: Caches = caches
         self.core: int = core
         self.home: int = home
-        self.known: dict[int, Buffer] = {}
-        self.guards: dict[int, Any] = {}
+        self.named: dict[int, Buffer] = {}
+        self.references: dict[int, Any] = {}
         self.scratch: Buffer = Buffer(home)
         self.pickles: Buffer = Buffer(home)
-        self.nameless: dict[int, Buffer] = {}
+        self.unnamed: dict[int, Buffer] = {}
 
     def of(self, owner: object) -> Buffer:
-        """The buffer that an object is."""
+        """The buffer of an object that owns memory."""
         key = id(owner)
-        found = self.known.get(key)
-        if found is None:
+        buffer = self.named.get(key)
+        if buffer is None:
             try:
-                self.guards[key] = ref(owner, self._gone(key))
+                self.references[key] = ref(owner, self._forgetting(key))
             except TypeError:
-                return self._nameless(owner)
-            found = Buffer(self.home)
-            self.known[key] = found
-        return found
+                return self._unnamed(owner)
+            buffer = Buffer(self.home)
+            self.named[key] = buffer
+        return buffer
 
-    def _gone(self, key: int) -> Any:
+    def _forgetting(self, key: int) -> Any:
         def forget(_: object) -> None:
-            self.known.pop(key, None)
-            self.guards.pop(key, None)
+            self.named.pop(key, None)
+            self.references.pop(key, None)
 
         return forget
 
-    def _nameless(self, owner: Any) -> Buffer:
-        """Objects without identity: all those of one length count as one."""
+    def _unnamed(self, owner: Any) -> Buffer:
+        """The buffer of an object without identity: all objects of one length have the same."""
         length = len(owner)
-        found = self.nameless.get(length)
-        if found is None:
-            if len(self.nameless) >= NAMELESS:
-                del self.nameless[next(iter(self.nameless))]
-            found = Buffer(self.home)
-            self.nameless[length] = found
-        return found
+        buffer = self.unnamed.get(length)
+        if buffer is None:
+            if len(self.unnamed) >= MOST_UNNAMED:
+                del self.unnamed[next(iter(self.unnamed))]
+            buffer = Buffer(self.home)
+            self.unnamed[length] = buffer
+        return buffer
 
     def block(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
         """The block of a message."""

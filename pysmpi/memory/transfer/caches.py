@@ -14,15 +14,16 @@ from pysmpi.memory.coherence.protocol import Protocol
 from pysmpi.memory.transfer.kinds import ACCESS, DISTANCE, NOBODY, NUMBERS
 from pysmpi.platform.node_description import NodeDescription
 
-SEVERAL: Final = -2
-INVALID: Final = 0  # state of a block that a core does not have; others count from the strongest, 1
+SEVERAL: Final = -2  # instead of a core: several cores hold the block
+INVALID: Final = 0  # the core does not hold the block; valid states count from 1, the strongest
 LETTERS: Final = "MOESFI"
-# More pieces of one buffer than this are forgotten, and the buffer is new.
-PIECES: Final = 4096
+# Most blocks of one buffer. Beyond, the caches forget the buffer: the search for a block would take
+# ever longer.
+MOST_BLOCKS: Final = 4096
 
 
 class Step:
-    """The new states of a line after an access: the own state, and others' by the old one."""
+    """The new states of a block after an access: in the core, and in others by the old state."""
 
     def __init__(self, becomes: int, others: "list[int]") -> None:
         self.becomes: int = becomes
@@ -32,10 +33,10 @@ class Step:
 class Block:
     """Bytes `start` to `end` of a buffer; `size` is the number of bytes that they use in a cache.
 
-    `core` is the one core whose own caches hold it, in `state`; with `SEVERAL`, `holders` has the
-    state of each. `below` is its state in caches that cores share, as they left
-    it. `home` is the NUMA node of its memory. `last` is the core that used it last; `spread` says
-    whether caches off the path of that core may have it.
+    `core` is the only core whose private caches hold it, in `state`. With `SEVERAL`, `holders` has
+    the state of each core. `below` is its state in shared caches. `home` is the NUMA node of its
+    memory. `last` is the core that used it last. `spread` is whether caches outside the path of
+    this core may hold it.
     """
 
     def __init__(self, start: int, end: int, home: int) -> None:
@@ -58,7 +59,7 @@ class Buffer:
     def __init__(self, home: int) -> None:
         self.home: int = home
         self.blocks: dict[int, Block] = {}  # by start
-        self.starts: list[int] = []  # increasing
+        self.starts: list[int] = []  # the starts of the blocks, increasing
 
 
 class Cache:
@@ -71,13 +72,13 @@ class Cache:
     def __init__(self, capacity: int, core: int, first: int) -> None:
         self.capacity: int = capacity
         self.core: int = core
-        self.first: int = first  # of the cores that share it
+        self.first: int = first  # the first of the cores that share it
         self.used: int = 0
         self.content: dict[Block, int] = {}
         self.next: Optional[Cache] = None
 
     def drop(self, block: Block) -> None:
-        """Take a block out, if it is here."""
+        """Remove a block, if the cache holds it."""
         if block in self.content:
             self.used -= self.content[block]
             del self.content[block]
@@ -94,7 +95,7 @@ class Caches:
     def __init__(self, node: NodeDescription, protocol: Protocol) -> None:
         self.node: NodeDescription = node
         self.line: int = node.line
-        self.private: int = 0  # levels of caches that belong to one core
+        self.private: int = 0  # number of levels of private caches
         self.paths: list[list[Cache]] = [[] for _ in range(node.cores)]
         self.shared: list[Cache] = []
         for level in node.caches:
@@ -117,7 +118,7 @@ class Caches:
         ]
         count = len(self.letters)
         number = {letter: i for i, letter in enumerate(self.letters)}
-        # By own state, then by the strongest of others; None if a table has no rule.
+        # By the state of the core, then by the strongest state of other cores; None without a rule.
         self.reads: list[Optional[Step]] = [None] * (count * count)
         self.writes: list[Optional[Step]] = [None] * (count * count)
         for (operation, own, other), rule in protocol.rules.items():
@@ -146,9 +147,9 @@ class Caches:
             return "I"
         return letter if letter in LETTERS else "S"
 
-    def distance(self, one: int, other: int) -> int:
+    def distance(self, first: int, second: int) -> int:
         """The number of the distance between two cores."""
-        return self.distances[one][other]
+        return self.distances[first][second]
 
     # Blocks.
 
@@ -157,33 +158,34 @@ class Caches:
         line = self.line
         start -= start % line
         end += -end % line
-        found = buffer.blocks.get(start)
-        if found is not None and found.end == end:
-            return found
+        block = buffer.blocks.get(start)
+        if block is not None and block.end == end:
+            return block
         return self._cut(buffer, start, end)
 
     def _cut(self, buffer: Buffer, start: int, end: int) -> Block:
-        """A separate block for some bytes; other blocks give up these bytes.
+        """A new block for some bytes; the blocks that had them lose them.
 
-        It is in the place of its largest part.
+        It is in the caches that held its largest part, if that is larger than the part without a
+        block.
         """
-        if len(buffer.blocks) > PIECES:
+        if len(buffer.blocks) > MOST_BLOCKS:
             for old in buffer.blocks.values():
                 self._forget(old)
             buffer.blocks = {}
             buffer.starts = []
         overlapping = self._overlapping(buffer, start, end)
-        made = Block(start, end, buffer.home)
-        most: Optional[Block] = None
+        block = Block(start, end, buffer.home)
+        largest: Optional[Block] = None
         share = 0
-        fresh = end - start
+        uncovered = end - start
         for old in overlapping:
             common = min(old.end, end) - max(old.start, start)
-            fresh -= common
+            uncovered -= common
             if common > share:
                 share = common
-                most = old
-        places = [self._with(old) for old in overlapping]
+                largest = old
+        holders = [self._holders(old) for old in overlapping]
         for old in overlapping:
             self._forget(old)
             del buffer.blocks[old.start]
@@ -191,85 +193,85 @@ class Caches:
         for i in range(len(overlapping)):
             old = overlapping[i]
             if old.start < start:
-                self._insert(buffer, self._part(old, places[i], old.start, start))
+                self._insert(buffer, self._part(old, holders[i], old.start, start))
             if old.end > end:
-                self._insert(buffer, self._part(old, places[i], end, old.end))
-            if old is most and share >= fresh:
-                self._copy(old, places[i], made)
-        self._insert(buffer, made)
-        return made
+                self._insert(buffer, self._part(old, holders[i], end, old.end))
+            if old is largest and share >= uncovered:
+                self._copy(old, holders[i], block)
+        self._insert(buffer, block)
+        return block
 
     def _overlapping(self, buffer: Buffer, start: int, end: int) -> "list[Block]":
-        found: list[Block] = []
+        blocks: list[Block] = []
         i = bisect_left(buffer.starts, start)
         if i > 0:
             before = buffer.blocks[buffer.starts[i - 1]]
             if before.end > start:
-                found.append(before)
+                blocks.append(before)
         while i < len(buffer.starts) and buffer.starts[i] < end:
-            found.append(buffer.blocks[buffer.starts[i]])
+            blocks.append(buffer.blocks[buffer.starts[i]])
             i += 1
-        return found
+        return blocks
 
-    def _part(self, old: Block, places: "list[Cache]", start: int, end: int) -> Block:
-        made = Block(start, end, old.home)
-        self._copy(old, places, made)
-        return made
+    def _part(self, old: Block, caches: "list[Cache]", start: int, end: int) -> Block:
+        block = Block(start, end, old.home)
+        self._copy(old, caches, block)
+        return block
 
     def _insert(self, buffer: Buffer, block: Block) -> None:
         if block.start not in buffer.blocks:
             buffer.starts.insert(bisect_left(buffer.starts, block.start), block.start)
         buffer.blocks[block.start] = block
 
-    def _copy(self, old: Block, places: "list[Cache]", made: Block) -> None:
-        """Put `made` into the caches of `old`, in the same states, as far as it fits."""
-        made.core = old.core
-        made.state = old.state
-        made.below = old.below
-        made.holders = dict(old.holders)
-        made.used = old.used
-        made.last = old.last
-        made.spread = old.spread
-        for cache in places:
-            cache.content[made] = made.size
-            cache.used += made.size
-        for cache in places:
+    def _copy(self, old: Block, caches: "list[Cache]", block: Block) -> None:
+        """Put `block` into the caches that held `old`, in the same states, as far as it fits."""
+        block.core = old.core
+        block.state = old.state
+        block.below = old.below
+        block.holders = dict(old.holders)
+        block.used = old.used
+        block.last = old.last
+        block.spread = old.spread
+        for cache in caches:
+            cache.content[block] = block.size
+            cache.used += block.size
+        for cache in caches:
             if cache.used > cache.capacity:
                 self._evict(cache)
 
     def _forget(self, block: Block) -> None:
-        for cache in self._with(block):
+        for cache in self._holders(block):
             cache.drop(block)
 
-    def _with(self, block: Block) -> "list[Cache]":
-        """The caches that have a block."""
-        found = [cache for cache in self.shared if block in cache.content]
+    def _holders(self, block: Block) -> "list[Cache]":
+        """The caches that hold a block."""
+        caches = [cache for cache in self.shared if block in cache.content]
         cores = list(block.holders) if block.core == SEVERAL else [block.core]
         for core in cores:
             if core >= 0:
                 for i in range(self.private):
                     if block in self.paths[core][i].content:
-                        found.append(self.paths[core][i])
-        return found
+                        caches.append(self.paths[core][i])
+        return caches
 
     # Accesses.
 
     def access(self, core: int, block: Block, write: bool) -> int:
-        """A core loads a block, or stores to it; the kind of the access."""
+        """A core loads a block, or stores to it; return the kind of the access."""
         block.used = True
         if block.core == core:
-            kind = self._own(core, block, write)
+            kind = self._access_own(core, block, write)
         elif block.core == NOBODY:
             kind = self._fetch(core, block, write)
         else:
-            kind = self._ask(core, block, write)
+            kind = self._access_others(core, block, write)
         self.touch(core, block)
         return kind
 
     def touch(self, core: int, block: Block) -> None:
-        """A block passes through the caches of a core, which hold it then as far as it fits.
+        """A block passes through the caches of a core, which then hold it as far as it fits.
 
-        The caches beyond the one that had it do not see it.
+        The caches beyond the first one that held it take no part.
         """
         path = self.paths[core]
         i = 0
@@ -282,7 +284,7 @@ class Caches:
             i -= 1
             cache = path[i]
             if block.size > cache.capacity:
-                self._pass(cache, block)
+                self._flush_through(cache, block)
                 continue
             content = cache.content
             size = block.size
@@ -294,15 +296,15 @@ class Caches:
             if cache.used > cache.capacity:
                 self._evict(cache)
 
-    def _pass(self, cache: Cache, block: Block) -> None:
+    def _flush_through(self, cache: Cache, block: Block) -> None:
         """A block larger than a cache evicts everything else and does not stay."""
         if cache.used > 0:
             cache.drop(block)
-            for other in list(cache.content):
-                self._push_out(cache, other)
-        self._fall(cache, block, block.size)
+            for evicted in list(cache.content):
+                self._push_out(cache, evicted)
+        self._move_down(cache, block, block.size)
 
-    def _own(self, core: int, block: Block, write: bool) -> int:
+    def _access_own(self, core: int, block: Block, write: bool) -> int:
         """The only core that holds a block accesses it."""
         path = self.paths[core]
         level = 1
@@ -312,14 +314,14 @@ class Caches:
         if not write:
             return self.load_hits[state] + level
         if block.spread:
-            self._gather(core, block)
+            self._withdraw(core, block)
         step = self.writes[state * len(self.letters) + INVALID]
         assert step is not None
         block.state = block.below = step.becomes
         return self.store_hits[state] + level
 
     def _fetch(self, core: int, block: Block, write: bool) -> int:
-        """A core accesses a block that is in no core's private caches."""
+        """A core accesses a block that no private cache holds."""
         kind = self._below(core, block, write)
         step = self.writes[INVALID] if write else self.reads[INVALID]
         assert step is not None
@@ -346,8 +348,8 @@ class Caches:
             away = self.distance(core, block.home * self.node.cores // self.node.numa)
         return misses[INVALID] + (away + 1) * DISTANCE
 
-    def _ask(self, core: int, block: Block, write: bool) -> int:
-        """A core accesses a block that other cores have."""
+    def _access_others(self, core: int, block: Block, write: bool) -> int:
+        """A core accesses a block that private caches of other cores hold."""
         own = other = INVALID
         if block.core == SEVERAL:
             own = block.holders.get(core, own)
@@ -357,8 +359,8 @@ class Caches:
         else:
             other = block.state
         kind = self._kind(core, block, write, own, other)
-        where = own * len(self.letters) + other
-        step = self.writes[where] if write else self.reads[where]
+        index = own * len(self.letters) + other
+        step = self.writes[index] if write else self.reads[index]
         assert step is not None
         self._leave_below(core, block, step.becomes, write)
         self._change(core, block, step)
@@ -407,7 +409,7 @@ class Caches:
             block.spread = block.spread or block.last != NOBODY
             block.last = core
         if write and block.spread:
-            self._gather(core, block)
+            self._withdraw(core, block)
         if write or block.below == INVALID:
             block.below = becomes
 
@@ -418,13 +420,13 @@ class Caches:
             for peer, held in block.holders.items():
                 state = step.becomes if peer == core else step.others[held]
                 if state == INVALID:
-                    self._lose(peer, block)
+                    self._invalidate(peer, block)
                 else:
                     holders[peer] = state
         else:
             state = step.others[block.state]
             if state == INVALID:
-                self._lose(block.core, block)
+                self._invalidate(block.core, block)
             else:
                 holders[block.core] = state
         holders[core] = step.becomes
@@ -436,14 +438,14 @@ class Caches:
             block.core = SEVERAL
             block.holders = holders
 
-    def _lose(self, core: int, block: Block) -> None:
+    def _invalidate(self, core: int, block: Block) -> None:
         """A block is invalid in a core's own caches."""
         path = self.paths[core]
         for i in range(self.private):
             path[i].drop(block)
 
-    def _gather(self, core: int, block: Block) -> None:
-        """A core has written a block: shared caches of other cores lose it."""
+    def _withdraw(self, core: int, block: Block) -> None:
+        """A core has written a block: remove it from the shared caches of other cores."""
         path = self.paths[core]
         for cache in self.shared:
             if cache not in path:
@@ -453,7 +455,7 @@ class Caches:
     # Blocks that no longer fit.
 
     def _evict(self, cache: Cache) -> None:
-        """Let the least recently used blocks go until the rest fits."""
+        """Evict the least recently used blocks until the rest fits."""
         content = cache.content
         while cache.used > cache.capacity:
             for oldest in content:
@@ -464,9 +466,9 @@ class Caches:
         size = cache.content[block]
         del cache.content[block]
         cache.used -= size
-        self._fall(cache, block, size)
+        self._move_down(cache, block, size)
 
-    def _fall(self, cache: Cache, block: Block, size: int) -> None:
+    def _move_down(self, cache: Cache, block: Block, size: int) -> None:
         """A block has left a cache: put it into the next one."""
         below = cache.next
         if below is not None and block not in below.content:
@@ -475,10 +477,10 @@ class Caches:
             if below.used > below.capacity:
                 self._evict(below)
         if cache.core >= 0:
-            self._left(cache.core, block)
+            self._note_left(cache.core, block)
 
-    def _left(self, core: int, block: Block) -> None:
-        """A block has left one of a core's own caches, perhaps the last one that had it."""
+    def _note_left(self, core: int, block: Block) -> None:
+        """A block has left a private cache of a core, perhaps the last one that held it."""
         if block.core == NOBODY:
             return
         path = self.paths[core]
@@ -499,12 +501,12 @@ class Caches:
                 block.holders = {}
 
     def holds(self, core: int, block: Block) -> "list[int]":
-        """The levels of a core's caches that have a block."""
+        """The levels of the caches of a core that hold a block."""
         path = self.paths[core]
         return [i + 1 for i in range(len(path)) if block in path[i].content]
 
     def state(self, core: int, block: Block) -> str:
-        """The letter of a block's state in a core's own caches."""
+        """The letter of the state of a block in the private caches of a core."""
         if block.core == core:
             return self.letters[block.state]
         held = block.holders.get(core, INVALID) if block.core == SEVERAL else INVALID

@@ -1,4 +1,4 @@
-"""Messages between two cores of a node, priced when they are sent and when they are matched."""
+"""Messages between two cores of a node: the contents of the caches determine their costs."""
 
 from typing import Optional
 
@@ -13,17 +13,17 @@ from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.kinds import kind_of
 from pysmpi.memory.transfer.packing import pack_seconds
 from pysmpi.memory.transfer.pipeline import pipelined
-from pysmpi.memory.transfer.room import LOADED, REMEMBERED, STORED, Pool, Room
+from pysmpi.memory.transfer.room import LOADED, MOST_CACHED, STORED, Pool, Room
 
 
 class Copy:
-    """The last copy of short messages on one side; the next one is often equal."""
+    """The latest copy of a short message on one side: the next one is often equal."""
 
     def __init__(self) -> None:
         self.load: int = 0
         self.store: int = 0
         self.nbytes: int = -1
-        self.seconds: float = 0.0  # of the whole message
+        self.seconds: float = 0.0  # seconds of the whole message
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -44,17 +44,17 @@ class Channel(Pricing):
         self.receivers: Buffers = room.of(destination, receiver)
         distance = room.node.distance(sender, receiver)
         self.distance: int = distance
-        # The receiver sees the line that announces a message.
+        # Seconds until the receiver sees the line that announces a message.
         self.signal: float = room.latency("LMM", distance) if sender != receiver else 0.0
         self.plans: dict[object, Plan] = {}
         self.into_pool: Copy = Copy()
         self.out_of_pool: Copy = Copy()
-        # Values of the last transfer, because the next one is often equal.
-        self.before: Optional[Plan] = None
+        # The latest transfer, because the next one is often equal.
+        self.latest: Optional[Plan] = None
         self.kinds: tuple[int, int, int, int, int] = (0, 0, 0, 0, -1)
 
     def plan(self, nbytes: int) -> Plan:
-        """The plan of messages of a size, before their state is known."""
+        """The plan of messages of a size, before the state of the caches determines the costs."""
         library = self.room.library
         eager = nbytes <= library.eager
         overhead = library.overhead
@@ -73,7 +73,7 @@ class Channel(Pricing):
         room = self.room
         place = room.place(send.payload)
         nbytes = send.nbytes
-        out = self._sent(place, send.payload, nbytes)
+        out = self._block_sent(place, send.payload, nbytes)
         load = room.caches.access(self.sender, out, False)
         store = room.store(self.pool, self.sender, self.receiver, nbytes)
         copy = self.into_pool
@@ -114,7 +114,7 @@ class Channel(Pricing):
         receive.finish_cost = room.overhead + seconds
 
     def moving(self, transfer: Transfer) -> None:
-        """Bytes of a window: the origin copies them once."""
+        """The origin of a one-sided transfer copies the bytes once."""
         room = self.room
         nbytes = transfer.nbytes
         store = kind_of("SMM", self.distance, 0)
@@ -123,12 +123,11 @@ class Channel(Pricing):
 
     # The resulting cost.
 
-    def _sent(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
+    def _block_sent(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
         """The block that holds the data of a send.
 
-        A pickled object has just been written. Memory that is seen for the first time also counts
-        as just written, because programs write their data before they send it; an option changes
-        this.
+        A pickled object has just been written. Memory of a first message also counts as just
+        written, because programs write their data before they send it; an option changes this.
         """
         room = self.room
         block = self.senders.block(place, payload, nbytes)
@@ -141,11 +140,11 @@ class Channel(Pricing):
         """The plan of a message after both sides are ready."""
         room = self.room
         origin = room.place(send.payload)
-        out = self._sent(origin, send.payload, nbytes)
+        out = self._block_sent(origin, send.payload, nbytes)
         plan = self._priced(out, into, nbytes)
         if (origin is None or origin[3] <= 1) and (place is None or place[3] <= 1):
             return plan
-        # Packing is part of the copy that it slows down: both sides' pipelines run at that pace.
+        # Packing slows down the copy that it is a part of: the pipelines of both sides slow down.
         seconds = nbytes / plan.bound if plan.bound > 0.0 else 0.0
         if origin is not None and origin[3] > 1:
             seconds += pack_seconds(room, LOADED, origin, nbytes)
@@ -157,42 +156,46 @@ class Channel(Pricing):
     def _priced(self, out: Block, into: Block, nbytes: int) -> Plan:
         """The pipelined transfer in the present state of the caches (equation 1)."""
         room = self.room
-        one = room.caches.access(self.sender, out, False)
-        two = room.store(self.pool, self.sender, self.receiver, nbytes)
-        three = room.load(self.pool, self.receiver, self.sender)
-        four = room.caches.access(self.receiver, into, True)
+        load_out = room.caches.access(self.sender, out, False)
+        store_pool = room.store(self.pool, self.sender, self.receiver, nbytes)
+        load_pool = room.load(self.pool, self.receiver, self.sender)
+        store_into = room.caches.access(self.receiver, into, True)
         kinds = self.kinds
         if (
-            nbytes == kinds[4] and one == kinds[0] and two == kinds[1] and three == kinds[2]
-            and four == kinds[3] and self.before is not None
-        ):  # fmt: skip
-            return self.before
-        key = (one, two, three, four, nbytes)
-        found = self.plans.get(key)
-        if found is None:
+            nbytes == kinds[4]
+            and load_out == kinds[0]
+            and store_pool == kinds[1]
+            and load_pool == kinds[2]
+            and store_into == kinds[3]
+            and self.latest is not None
+        ):
+            return self.latest
+        key = (load_out, store_pool, load_pool, store_into, nbytes)
+        plan = self.plans.get(key)
+        if plan is None:
             library = room.library
             shared = max(nbytes, room.footprint(nbytes))
-            send = room.copy(one, two, nbytes, shared) + room.after_store(nbytes)
-            receive = room.copy(three, four, shared, nbytes) + room.after_load(nbytes)
+            send = room.copy(load_out, store_pool, nbytes, shared) + room.after_store(nbytes)
+            receive = room.copy(load_pool, store_into, shared, nbytes) + room.after_load(nbytes)
             seconds = pipelined(
                 nbytes, library.chunk, library.first, send, receive, library.control
             )
             weights: dict[Constraint, float] = {room.cores[self.sender]: send}
             if self.sender != self.receiver:
                 weights[room.cores[self.receiver]] = receive
-            room.use(weights, self.sender, one, nbytes, out.home)
+            room.use(weights, self.sender, load_out, nbytes, out.home)
             pooled = room.footprint(nbytes)
-            room.use(weights, self.sender, two, pooled, self.pool.block.home)
-            room.use(weights, self.receiver, three, pooled, self.pool.block.home)
-            room.use(weights, self.receiver, four, nbytes, into.home)
-            found = self._plan(nbytes, seconds, weights)
-            self._keep(key, found)
+            room.use(weights, self.sender, store_pool, pooled, self.pool.block.home)
+            room.use(weights, self.receiver, load_pool, pooled, self.pool.block.home)
+            room.use(weights, self.receiver, store_into, nbytes, into.home)
+            plan = self._plan(nbytes, seconds, weights)
+            self._cache_plan(key, plan)
         self.kinds = key
-        self.before = found
-        return found
+        self.latest = plan
+        return plan
 
-    def _keep(self, key: object, plan: Plan) -> None:
-        if len(self.plans) >= REMEMBERED:
+    def _cache_plan(self, key: object, plan: Plan) -> None:
+        if len(self.plans) >= MOST_CACHED:
             self.plans = {}
         self.plans[key] = plan
 

@@ -12,8 +12,8 @@ from pysmpi.memory.transfer.library import Library
 from pysmpi.memory.transfer.pipeline import copy_seconds
 from pysmpi.platform.node_description import NodeDescription
 
-# Speeds and plans that are remembered, before all are forgotten.
-REMEMBERED: Final = 1 << 14
+# Most speeds, copies and plans in a cache, before it drops all.
+MOST_CACHED: Final = 1 << 14
 PAST: Final = kind_of("SNT", NOBODY, 0)
 FRESH: Final = kind_of("SMI", NOBODY, 0)
 STORED: Final = kind_of("SHM", NOBODY, 1)
@@ -23,7 +23,7 @@ LOADED: Final = kind_of("LHM", NOBODY, 1)
 class Pool:
     """Shared buffers: `writer` and `reader` are the cores that used them last.
 
-    `warm` bytes have been used before.
+    `warm` is the number of bytes that have been used before.
     """
 
     def __init__(self, home: int) -> None:
@@ -58,8 +58,8 @@ class Room:
         self.flushed: bool = library.stores == "flush"
         self.past_caches: bool = library.stores == "non-temporal"
         self.released: bool = library.released
-        # The states of a line of a shared buffer for its writer and its reader, after it has been
-        # read.
+        # The states of a line of a shared buffer in the caches of its writer and its reader, after
+        # the reader has read it.
         written, _ = protocol.write(protocol.initial(2), 0)
         if library.stores != "cached":
             written = protocol.initial(2)  # memory alone has it
@@ -77,7 +77,7 @@ class Room:
         self.loads: list[int] = [
             LOADED if d < 0 and self.dirty != "I" else kind_of("LM" + self.dirty, d, 0) for d in far
         ]
-        # A core makes one copy at a time: a second of copying uses a second of the core.
+        # A core makes one copy at a time: each second of a copy uses a second of the core.
         self.cores: list[Constraint] = [Constraint(1.0, f"core {i}") for i in range(node.cores)]
         self.controllers: list[Optional[Constraint]] = [None] * node.numa
         if node.memory_bandwidth is not None:
@@ -103,18 +103,18 @@ class Room:
 
     def of(self, slot: int, core: int) -> Buffers:
         """The buffers of the ranks on a slot."""
-        found = self.buffers.get(slot)
-        if found is None:
-            found = Buffers(self.caches, core, self.node.numa_of(core))
-            self.buffers[slot] = found
-        return found
+        buffers = self.buffers.get(slot)
+        if buffers is None:
+            buffers = Buffers(self.caches, core, self.node.numa_of(core))
+            self.buffers[slot] = buffers
+        return buffers
 
     def place(self, payload: object) -> Optional[Place]:
         """The place of a payload, if it is in a buffer of the program."""
         if payload is None or self.locate is None:
             return None
-        found: Optional[Place] = self.locate(payload)
-        return found
+        place: Optional[Place] = self.locate(payload)
+        return place
 
     def pool(self, sender: int, receiver: int) -> Pool:
         """The shared buffers from one core to another."""
@@ -122,11 +122,11 @@ class Room:
         if self.library.paired:
             low, high = min(sender, receiver), max(sender, receiver)
             key = (low + 1) * self.node.cores + high
-        found = self.pools.get(key)
-        if found is None:
-            found = Pool(self.node.numa_of(sender))
-            self.pools[key] = found
-        return found
+        pool = self.pools.get(key)
+        if pool is None:
+            pool = Pool(self.node.numa_of(sender))
+            self.pools[key] = pool
+        return pool
 
     def footprint(self, nbytes: int) -> int:
         """The bytes of shared buffers that a message uses before it uses the first one again."""
@@ -142,7 +142,7 @@ class Room:
             pool.warm = min(pool.warm + nbytes, footprint) if self.in_turn else footprint
             pool.block.size = pool.warm
             pool.block.end = pool.warm
-        before, other = pool.writer, pool.reader
+        writer, last_reader = pool.writer, pool.reader
         pool.writer, pool.reader = core, reader
         if self.past_caches:
             return PAST
@@ -150,9 +150,9 @@ class Room:
             self.caches.touch(core, pool.block)
         if fresh:
             return FRESH
-        if core == before:
-            return self.again[self.caches.distances[core][other] + 1]
-        return self.turned[self.caches.distances[core][before] + 1]
+        if core == writer:
+            return self.again[self.caches.distances[core][last_reader] + 1]
+        return self.turned[self.caches.distances[core][writer] + 1]
 
     def _reused(self, own: str, other: str, distance: int) -> int:
         far = NOBODY if other == "I" else distance
@@ -167,7 +167,7 @@ class Room:
         if not self.released:
             self.caches.touch(core, pool.block)
         if self.dirty == "I":
-            # From the memory of the buffer, which may be that of the core.
+            # The memory of the buffer has the data; it may be the memory of the core's NUMA node.
             home = pool.block.home
             if self.node.numa_of(core) == home:
                 return self.loads[0]
@@ -180,36 +180,36 @@ class Room:
     def speed(self, kind: int, nbytes: int) -> float:
         """Bytes/s of an access to a buffer of some bytes.
 
-        Curves give the throughput by the size of a buffer, which implies its place. A buffer that
-        is found in a farther place than its size implies has the throughput of one that fills half
-        of that cache, on the logarithmic scale.
+        Curves give the throughput by the size of a buffer, which implies the cache that holds it. A
+        buffer in a farther cache than its size implies has the throughput of a buffer that fills
+        half of that cache, on the logarithmic scale.
         """
         key = (kind, nbytes)
-        found = self.speeds.get(key)
-        if found is None:
+        speed = self.speeds.get(key)
+        if speed is None:
             size = float(nbytes)
             level = level_of(kind)
             if level > 1 and nbytes <= self.sizes[level - 2]:
                 size = sqrt(float(self.sizes[level - 2]) * self.sizes[level - 1])
-            found = self.node.throughput(access_of(kind), distance_of(kind), size)
-            if len(self.speeds) >= REMEMBERED:
+            speed = self.node.throughput(access_of(kind), distance_of(kind), size)
+            if len(self.speeds) >= MOST_CACHED:
                 self.speeds = {}
-            self.speeds[key] = found
-        return found
+            self.speeds[key] = speed
+        return speed
 
     def copy(self, load: int, store: int, from_size: int, to_size: int) -> float:
         """Seconds a byte of a copy between buffers of these sizes."""
         key = (load, store, from_size, to_size)
-        found = self.copies.get(key)
-        if found is None:
+        seconds = self.copies.get(key)
+        if seconds is None:
             overlap = self.library.overlap
             if overlap is None:
                 overlap = self.node.overlap.at(min(from_size, to_size))
-            found = copy_seconds(self.speed(load, from_size), self.speed(store, to_size), overlap)
-            if len(self.copies) >= REMEMBERED:
+            seconds = copy_seconds(self.speed(load, from_size), self.speed(store, to_size), overlap)
+            if len(self.copies) >= MOST_CACHED:
                 self.copies = {}
-            self.copies[key] = found
-        return found
+            self.copies[key] = seconds
+        return seconds
 
     def after_store(self, nbytes: int) -> float:
         """Seconds a byte of a sender's work after its stores to shared buffers."""

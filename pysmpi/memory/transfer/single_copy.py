@@ -1,15 +1,15 @@
 """Transfers with one copy: the receiver reads the sender's memory itself.
 
-The kernel copies (CMA, KNEM) or maps the sender's pages into the receiver (XPMEM). There is no
-pipeline, and the sender's core is idle. The receiver's loads find the lines in the sender's place,
-and leave them shared.
+The operating system copies (CMA, KNEM), or maps the sender's pages into the receiver (XPMEM). There
+is no pipeline, and the sender's core is idle. The receiver's loads take the lines from the sender's
+caches or memory, and leave them shared.
 """
 
 from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.plan import Plan
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.channel import Channel
-from pysmpi.memory.transfer.room import REMEMBERED, Room
+from pysmpi.memory.transfer.room import MOST_CACHED, Room
 
 PAGE = 4096
 
@@ -43,8 +43,8 @@ class SingleCopy(Channel):
         store = room.caches.access(self.receiver, into, True)
         new = not (self.lasting and out in self.mapped)
         key = (nbytes, load, store, out.home, into.home, new)
-        found = self.plans.get(key)
-        if found is None:
+        plan = self.plans.get(key)
+        if plan is None:
             each = room.copy(load, store, nbytes, nbytes)
             seconds = self.start + nbytes * each
             if new:
@@ -52,10 +52,10 @@ class SingleCopy(Channel):
             weights: dict[Constraint, float] = {room.cores[self.receiver]: each}
             room.use(weights, self.receiver, load, nbytes, out.home)
             room.use(weights, self.receiver, store, nbytes, into.home)
-            found = self._plan(nbytes, seconds, weights)
-            self._keep(key, found)
+            plan = self._plan(nbytes, seconds, weights)
+            self._cache_plan(key, plan)
         if new and self.lasting:
-            if len(self.mapped) >= REMEMBERED:
+            if len(self.mapped) >= MOST_CACHED:
                 self.mapped = {}
             self.mapped[out] = nbytes
-        return found
+        return plan

@@ -43,23 +43,23 @@ class MemoryTransport(Transport):
         self.locate = locate
         self.rooms: dict[int, Room] = {}
         self.channels: dict[tuple[int, int], Channel] = {}
-        self._first: dict[int, int] = {}  # by the network's place: a slot that stands for all there
+        self._first: dict[int, int] = {}  # by place of the network: the first slot there, for all
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
-        one, other = self.places[source], self.places[destination]
-        if one.host is not other.host:
+        sender, receiver = self.places[source], self.places[destination]
+        if sender.host is not receiver.host:
             plan = self.network.plan(source, destination, nbytes)
-            if described(one.host) or described(other.host):
+            if described(sender.host) or described(receiver.host):
                 # The plan may be cached by the network's model.
                 return plan.priced(Doorway(self._side(source), self._side(destination)))
             return plan
-        if not described(one.host):
+        if not described(sender.host):
             return self.network.plan(source, destination, nbytes)
         channel = self.channels.get((source, destination))
         if channel is None:
             channel = self.channels[source, destination] = self.build(
-                self.room(one.host), source, destination, one.core, other.core
+                self.room(sender.host), source, destination, sender.core, receiver.core
             )
         return channel.plan(nbytes)
 
@@ -71,14 +71,14 @@ class MemoryTransport(Transport):
 
     def room(self, host: Host) -> Room:
         """The node of a described host."""
-        found = self.rooms.get(host.index)
-        if found is None:
+        room = self.rooms.get(host.index)
+        if room is None:
             node = host.node
             assert node is not None
-            found = self.rooms[host.index] = Room(
+            room = self.rooms[host.index] = Room(
                 node, protocol(self.protocol or node.protocol), self.library, self.locate
             )
-        return found
+        return room
 
     def touch(self, slot: int, place: Place, nbytes: int, write: bool) -> None:
         """The program loads, or stores to, `nbytes` of its memory on a slot."""

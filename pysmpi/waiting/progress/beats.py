@@ -319,7 +319,7 @@ class Beats:
                     else:
                         yield date, member, True
             elif isinstance(event, Execution):
-                if not event.gone and event.bundle is None:
+                if not event.removed and event.bundle is None:
                     yield date, event.process, True
             else:
                 yield date, event, False
