@@ -16,7 +16,8 @@ NO_BUNDLES: Final["list[Bundle]"] = []
 NO_MEMBERS: Final["list[Activity]"] = []
 # The goals of a bundle with one member.
 NO_GOALS: Final["list[tuple[float, int, Activity]]"] = []
-# Bundles without members that stay in the list of a constraint, besides a quarter of the others.
+# Bundles without members that may stay in the list of a constraint, besides a quarter of the rest.
+# Without them, messages change these lists: 20 % more instructions in a ring, 10 % in NAS CG.
 EMPTY: Final = 8
 
 

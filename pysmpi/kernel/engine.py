@@ -29,8 +29,8 @@ TICK: Final = 1 << 14
 # Alarms that no process waits for: as many may stay in the queue. Each of them costs a few hundred
 # bytes; one pass over the queue removes them all.
 MOST_IGNORED: Final = 10_000
-# Length at which the list of ready processes is cleared once all of them have run: fewer calls of
-# `clear`, and no more memory than the list of the processes of one instant.
+# Processes in the list of ready ones before it is cleared, once all have run. To clear it each time
+# makes it grow anew: 5 % more instructions in a ring.
 RAN: Final = 1 << 10
 # Runs of processes at one instant, more than any program needs: an error ends a simulation whose
 # clock has stopped.

@@ -25,7 +25,8 @@ from pysmpi.kernel.memo import Memo
 SLACK: Final = 1e-9
 # Two levels this close (relative) are the same: the rounding of a few sums. It decides results.
 TIE: Final = 1e-11
-# Scans of a region for the next saturated constraint, after which a heap is quicker.
+# Scans of a region for the next saturated constraint before a heap finds it. A heap after one scan
+# takes 24 % more instructions in a halo exchange; without one, a region with n levels takes n**2.
 SCANS: Final = 6
 # Rounds of one solution after which it adds bundles at twice the distance each time: the number of
 # rounds would else grow with the length of a chain of bundles whose rates change.
