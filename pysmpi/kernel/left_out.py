@@ -12,11 +12,12 @@ from pysmpi.kernel.activities import Bundle, Constraint
 from pysmpi.kernel.events import INFINITY
 
 # Bundles of one constraint that make it crowded; also the smallest number of constraints that are
-# left out together.
+# left out together. In an incast of 4,000 flows from nodes with 64 ranks, a change solves 63
+# bundles if no constraint is left out, and one bundle else.
 CROWD: Final = 32
-# Bundles of a constraint that is left out, at most, and its capacity over its usage, at least.
+# Most bundles of a constraint that is left out. If there may be any number, the link of the
+# receiver itself is left out again and again: twice the instructions in this incast.
 FEW: Final = 4
-SPARE: Final = 4.0
 NO_CONSTRAINTS: Final[list[Constraint]] = []
 
 
@@ -69,8 +70,12 @@ def candidates_beside(crowded: Constraint) -> "list[Constraint]":
 
 
 def is_spare(constraint: Constraint) -> bool:
-    """Whether a constraint is far from being saturated."""
-    return constraint.usage * SPARE <= constraint.capacity
+    """Whether a constraint is far from being saturated.
+
+    The rates of its members can double before they reach the safe rate, which is half of the rate
+    that saturates it.
+    """
+    return constraint.usage * 4.0 <= constraint.capacity
 
 
 def limits_all(bottleneck: Constraint, constraint: Constraint) -> bool:
