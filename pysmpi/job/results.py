@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
+from pysmpi import text
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.platform.placement import Slot
 from pysmpi.ranks.simulation import Outcome, Simulation
 from pysmpi.reports.result import Result, plain
 from pysmpi.reports.unreceived import unreceived
@@ -71,7 +75,7 @@ def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Res
         error=error,
         steady=timing.report() if isinstance(timing, SteadyTiming) else None,
         blocks=timing.report() if isinstance(timing, ConstantTiming) else None,
-        remarks=list(job.remarks),
+        remarks=[*job.remarks, *_shared_cores(machine.slots)],
         data=job.options.data,
         unreceived=unreceived(simulation) if status == 0 else None,
         lost=list(simulation.lost),
@@ -79,6 +83,18 @@ def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Res
         options=plain(job.options.given()),
         command=job.command,
     )
+
+
+def _shared_cores(slots: Sequence[Slot]) -> list[str]:
+    """A remark if ranks share cores."""
+    cores = Counter((slot.host.name, slot.core) for slot in slots)
+    sharing = sum(count for count in cores.values() if count > 1)
+    if not sharing:
+        return []
+    return [
+        f"{text.count(len(slots), 'rank')} on {text.count(len(cores), 'core')}: {sharing:,} ranks "
+        "share their core with others, and compute in turns"
+    ]
 
 
 def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:

@@ -16,7 +16,7 @@ from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_show import node_keys, node_lines
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones import Zone
-from pysmpi.text import seconds, size
+from pysmpi.text import count, seconds, size
 
 # Up to this many hosts every pair is tried for a route; beyond, each host with a few others.
 _EVERY_PAIR = 128
@@ -66,8 +66,8 @@ def summary(platform: Platform) -> str:
     kinds = Counter(zone.kind for zone in _zones(platform.root))
     zones = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     return (
-        f"{platform.name}: {_count(len(platform.hosts), 'host')}, {_count(cores, 'core')} of "
-        f"{_speeds(platform)}, {_count(len(platform.links) - 1, 'link')}"
+        f"{platform.name}: {count(len(platform.hosts), 'host')}, {count(cores, 'core')} "
+        f"of {_speeds(platform)}, {count(len(platform.links) - 1, 'link')}"
         + (f", zones: {zones}" if zones else "")
     )
 
@@ -124,7 +124,7 @@ def show(platform: Platform, columns: int = 80) -> str:
     ]
     lines += ["", f"hosts {facts['first_host']} .. {facts['last_host']}"]
     lines += [
-        f"zone {zone['name']}: {zone['kind']}, {_count(zone['members'], 'member')}"
+        f"zone {zone['name']}: {zone['kind']}, {count(zone['members'], 'member')}"
         for zone in facts["zones"]
     ]
     for node in _nodes(platform):
@@ -197,7 +197,3 @@ def _speeds(platform: Platform) -> str:
 def _known_speeds(platform: Platform) -> list[float]:
     """The speeds that the platform gives its hosts (flop/s), sorted."""
     return sorted({host.speed for host in platform.hosts if host.speed is not None})
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

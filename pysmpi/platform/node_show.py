@@ -6,6 +6,7 @@ from typing import Any
 
 from pysmpi.platform.node_description import Curve, NodeDescription
 from pysmpi.platform.units import format_bandwidth, format_size, format_time
+from pysmpi.text import count
 
 
 def node_keys(node: NodeDescription) -> dict[str, object]:
@@ -64,8 +65,9 @@ def node_keys(node: NodeDescription) -> dict[str, object]:
 def node_lines(node: NodeDescription) -> list[str]:
     """The text of a description for a reader, a line each."""
     lines = [
-        f"node {node.name}: {_count(node.cores, 'core')}, {_count(node.sockets, 'socket')}, "
-        f"{_count(node.numa, 'NUMA node')}, {node.protocol}, lines of {format_size(node.line)}"
+        f"node {node.name}: {count(node.cores, 'core')}, "
+        f"{count(node.sockets, 'socket')}, {count(node.numa, 'NUMA node')}, "
+        f"{node.protocol}, lines of {format_size(node.line)}"
     ]
     for cache in node.caches:
         shared = "of each core" if cache.cores == 1 else f"shared by {cache.cores} cores"
@@ -109,7 +111,3 @@ def _bandwidth(value: float | None) -> dict[str, str]:
 
 def _limit(value: float | None) -> str:
     return "" if value is None else f", {value / 1e9:.6g} GB/s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

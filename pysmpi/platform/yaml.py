@@ -369,7 +369,7 @@ def _read_cable(node: Node, keys: Mapping[str, Node]) -> tuple[float, float, str
                 raise keys["network"].error(
                     f"expected link with a {key}, whose routes differ, got network"
                 )
-        seen = keys["network"].fields(("bandwidth",), ("latency",))
+        seen = keys["network"].fields(("bandwidth", "latency"))
         return _read_bandwidth(seen["bandwidth"]), _read_latency(seen) / 2.0, SPLIT
     if "link" not in keys:
         raise node.error('expected the key "link" or "network", got none')

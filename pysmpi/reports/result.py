@@ -61,9 +61,9 @@ class Result:
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
     a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
-    time, and `remarks` tell what does not fit of a recording of compute. `lost` names the ranks
-    that failed while the others went on. `no_effect` names the options of SimGrid that were set
-    and do nothing here.
+    time. `remarks` tell what does not fit of a recording of compute, and whether ranks share
+    cores. `lost` names the ranks that failed while the others went on. `no_effect` names the
+    options of SimGrid that were set and do nothing here.
     """
 
     nprocs: int

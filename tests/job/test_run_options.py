@@ -117,3 +117,21 @@ def test_every_option_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text()
     for one in fields(pysmpi.Options):
         assert f"| `{one.name}` |" in page
+
+
+def test_ranks_that_share_cores_are_a_remark(tmp_path):
+    from pysmpi.cli.summary import summary
+
+    path = tmp_path / "two.yaml"
+    path.write_text(
+        "name: two\nclusters:\n- {name: c, hosts: 'n[0-1]', cores: 4, "
+        "network: {bandwidth: 10Gbps, latency: 1us}}\n"
+    )
+    options = {"platform": path, "compute": "none"}
+    results = [pysmpi.run(lambda: None, ranks, **options) for ranks in (8, 9, 17)]
+    assert [result.remarks for result in results] == [
+        [],
+        ["9 ranks on 8 cores: 2 ranks share their core with others, and compute in turns"],
+        ["17 ranks on 8 cores: 17 ranks share their core with others, and compute in turns"],
+    ]
+    assert f"pysmpi: warning: {results[1].remarks[0]}" in summary(results[1])

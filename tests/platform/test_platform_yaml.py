@@ -261,6 +261,8 @@ def test_six_lines_are_a_machine(platform_of):
     assert lab.loopback.latency == 300e-9
     assert (lab.preset, lab.models, lab.simgrid) == ("neutral", {}, False)
     assert "128 cores of this computer's speed" in summary(lab)
+    large = summary(platform_of(SIX.replace("cores: 32", "cores: 512")))
+    assert "2,048 cores of this computer's speed" in large
 
 
 def test_a_link_is_half_of_the_way(platform_of):
@@ -285,6 +287,11 @@ def test_messages_of_a_host_to_itself_may_cross_its_link(platform_of):
             "expected link with a topology",
         ),
         (SIX.replace("    network: {", "    # {"), ":3:", 'the key "link" or "network", got none'),
+        (
+            SIX.replace(", latency: 1.5us", ""),
+            ":6: clusters[0].network:",
+            'key "latency", got none',
+        ),
         (SIX + "    loopback: network\n", ":7: clusters[0].loopback:", "expected one of link"),
         ("name: x\nhosts:\n- {name: a, pstate: 0}\n", ":3:", "expected none without speeds"),
         (SIX + "models: [hybrid]\n", ":7: models:", "expected a mapping"),
