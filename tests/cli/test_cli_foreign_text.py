@@ -122,7 +122,7 @@ STUDY = "program: slow.py\nranks: [1, 2]\noptions: {compute: none}\n"
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_a_sweep_on_this_computer_listens_nowhere(write, tmp_path: Path):
+def test_a_killed_sweep_leaves_no_process(write, tmp_path: Path):
     write("study.yaml", STUDY)
     write("slow.py", "import subprocess, mpi4py.MPI\nsubprocess.run(['sleep', '100'])\n")
     mark = Mark()
@@ -135,15 +135,6 @@ def test_a_sweep_on_this_computer_listens_nowhere(write, tmp_path: Path):
         while sum(line.startswith("sleep") for line in mark.processes().values()) < 2:
             assert time.monotonic() < until and sweep.poll() is None
             time.sleep(0.05)
-        listening = set()
-        for table in ("tcp", "tcp6"):
-            for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == "0A":
-                    listening.add(f"socket:[{fields[9]}]")
-        for pid in mark.processes():
-            held = {os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
-            assert not held & listening
         # Killed, it leaves no server, case or child of a rank.
         sweep.kill()
         sweep.communicate(timeout=300)

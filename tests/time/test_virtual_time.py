@@ -216,33 +216,3 @@ def test_clocks_that_are_defaults_of_functions_loaded_before(tmp_path, monkeypat
     assert module.function.__defaults__ == (time.sleep, time.monotonic)
     assert module.keyword.__kwdefaults__ == {"sleep": time.sleep, "now": time.perf_counter}
     assert sched.scheduler.__init__.__defaults__ == (time.monotonic, time.sleep)
-
-
-def test_the_cpu_time_of_a_process_is_that_of_its_threads():
-    def main():
-        import threading
-        import time
-
-        found = []
-
-        def body():
-            begin = time.thread_time()
-            sum(range(300_000))
-            found.append(time.thread_time() - begin)
-
-        begin = time.process_time()
-        threads = [threading.Thread(target=body) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        spent = time.process_time() - begin
-        time.sleep(5.0)
-        return spent, sum(found), time.process_time() - begin
-
-    import pysmpi
-
-    for spent, parts, after in pysmpi.run(main, 2, platform="cluster").returns:
-        assert parts > 0.0
-        # Beginning and joining the threads takes a little, sleeping nothing.
-        assert parts <= spent <= after < 1.5 * parts + 0.05
