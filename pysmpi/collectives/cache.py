@@ -1,4 +1,7 @@
-"""A cache of schedules: one is built once for a rank, an algorithm, sizes and a root."""
+"""The cache of schedules: one is built once for a rank, an algorithm, sizes and a root.
+
+It serves all communicators, replays and runs; `forget` clears it between runs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections import OrderedDict
 
 from pysmpi.collectives.building import build
 from pysmpi.collectives.call import Call
+from pysmpi.collectives.running import find_live
 from pysmpi.kernel import numbers
 from pysmpi.kernel.schedule import Schedule
 
@@ -41,18 +45,33 @@ class ScheduleCache:
         If the call made the ranks find the two-level structure of the communicator, pass these to
         the next call as `ready`, so that it happens only once.
         """
+        entry = self._entry(call, algorithm)
+        if call.rank not in entry.schedules:
+            self._add(entry, call, algorithm)
+        return entry.schedules[call.rank], entry.ready.get(call.rank, call.ready)
+
+    def cached(self, call: Call) -> CachedCall:
+        """The schedules of a call, with that of its rank, built if need be.
+
+        If the algorithm decides while it runs, there are none, and `live` is set.
+        """
+        entry = self._entry(call, None)
+        if entry.live is None:
+            entry.live = find_live(call) is not None
+        if not entry.live and call.rank not in entry.schedules:
+            self._add(entry, call, None)
+        return entry
+
+    def _entry(self, call: Call, algorithm: str | None) -> CachedCall:
         key = (algorithm, call.key())
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = CachedCall()
         else:
             self._entries.move_to_end(key)
-        found = entry.schedules.get(call.rank)
-        if found is None:
-            found = self._add(entry, call, algorithm)
-        return found, entry.ready.get(call.rank, call.ready)
+        return entry
 
-    def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> Schedule:
+    def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> None:
         schedule = Schedule()
         ready = build(schedule, call, algorithm)
         entry.share(schedule)
@@ -65,7 +84,6 @@ class ScheduleCache:
         while self.steps > self.max_steps and len(self._entries) > 1:
             _, dropped = self._entries.popitem(last=False)
             self.steps -= dropped.steps
-        return schedule
 
     def clear(self) -> None:
         """Forget everything."""
@@ -122,9 +140,13 @@ class Columns:
 
 
 class CachedCall(Columns):
-    """The schedules of one call, by rank."""
+    """The schedules of one call, by rank.
 
-    __slots__ = ("ready", "schedules", "steps")
+    `ready` has the node-level communicators that exist after the call, of ranks for which the call
+    creates some. `live`: whether its algorithm decides while it runs; None before this is known.
+    """
+
+    __slots__ = ("live", "ready", "schedules", "steps")
 
     def __init__(self) -> None:
         """Begin without schedules."""
@@ -132,6 +154,7 @@ class CachedCall(Columns):
         self.schedules: dict[int, Schedule] = {}
         self.ready: dict[int, frozenset[str]] = {}
         self.steps: int = 0
+        self.live: bool | None = None
 
 
 _cache = ScheduleCache()
@@ -145,8 +168,9 @@ def schedule_for(call: Call, algorithm: str | None = None) -> Schedule:
     return _cache.get(call, algorithm)
 
 
-# Of the cache of all runs. No function of its own: its frame would be one more in each rank.
+# Methods of the cache of all runs: the frame of a function would be one more in each rank.
 schedule_with_ready = _cache.with_ready
+cached_call = _cache.cached
 
 
 def ready_from_creation(call: Call) -> frozenset[str]:
@@ -155,11 +179,11 @@ def ready_from_creation(call: Call) -> frozenset[str]:
     As in SMPI, its creation includes a broadcast by the selected algorithm. If this one uses nodes,
     the ranks find them then, and not at their first collective call.
     """
-    made = Call(
+    broadcast = Call(
         "bcast", 0, call.size, count=1, type_size=4, nodes=call.nodes, slots=call.slots,
         selection=call.selection,
     )  # fmt: skip
-    return schedule_with_ready(made)[1] & _WHOLE
+    return schedule_with_ready(broadcast)[1] & _WHOLE
 
 
 _WHOLE = frozenset({""})  # the level of the communicator itself

@@ -16,7 +16,7 @@ from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transf
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.base.ranks import Fiber
 from pysmpi.mpi.calls import MpiCall
-from pysmpi.mpi.collective.execution import of_rank
+from pysmpi.mpi.collective.schedules import of_rank
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.python.frames import shorten
 from pysmpi.trace.call_arguments import ArgumentForm

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pysmpi.api import run
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.buffers.memory import IN_PLACE
-from pysmpi.mpi.buffers.spellings import EMPTY, Blocks
+from pysmpi.mpi.buffers.spellings import EMPTY, reduction
 from pysmpi.mpi.collective import arguments as a
-from pysmpi.mpi.collective.arguments import RankPosition
 from pysmpi.mpi.datatypes import datatypes as d
+from pysmpi.mpi.operators.operators import PREDEFINED
+from pysmpi.mpi.rma.arguments import WindowTarget, one_sided, single
 
-ROOT, OTHER = RankPosition(1, 3), RankPosition(0, 3)
-REMOTE = RankPosition(0, 3, inter=True)
+SUM = PREDEFINED["SUM"]
+ROOT, OTHER = 1, 0
 BAD = object()
 
 
@@ -23,110 +25,192 @@ def frozen(n=3):
     return array
 
 
+def by(me, check, inter=False):
+    """Let one of three ranks call `check(comm)`; with `inter`, comm has two ranks, three remote."""
+    result = []
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        if inter:
+            half = comm.Split(comm.rank < 2)
+            comm = half.Create_intercomm(0, comm, 2 if comm.rank < 2 else 0)
+        if MPI.COMM_WORLD.rank == me:
+            check(comm)
+            result.append(True)
+
+    run(main, nprocs=5 if inter else 3, compute="none")
+    assert result
+
+
 def test_broadcast_reads_at_the_root_and_writes_elsewhere():
-    assert a.broadcast(frozen(), 1, ROOT).count == 3
-    with pytest.raises(BufferError):
-        a.broadcast(frozen(), 1, OTHER)
-    assert a.broadcast(frozen(), c.ROOT, REMOTE).count == 3
-    assert a.broadcast(BAD, c.PROC_NULL, REMOTE) is EMPTY
-    with pytest.raises(BufferError):
-        a.broadcast(frozen(), 2, REMOTE)
+    def at_root(comm):
+        assert a.bcast(comm, frozen(), 1).message.count == 3
+
+    def elsewhere(comm):
+        with pytest.raises(BufferError):
+            a.bcast(comm, frozen(), 1)
+
+    def remote(comm):
+        assert a.bcast(comm, frozen(), c.ROOT).message.count == 3
+        assert a.bcast(comm, BAD, c.PROC_NULL).message is EMPTY
+        with pytest.raises(BufferError):
+            a.bcast(comm, frozen(), 2)
+
+    by(ROOT, at_root)
+    by(OTHER, elsewhere)
+    by(0, remote, inter=True)
 
 
-@pytest.mark.parametrize("v", [False, True])
-def test_gather(v):
-    buffers = a.gather(v, frozen(2), np.zeros(6), 1, ROOT)
-    assert (buffers.send.count, len(buffers.receive), buffers.receive.count) == (2, 3, 2)
-    buffers = a.gather(v, frozen(2), BAD, 1, OTHER)
-    assert buffers.send.count == 2 and buffers.receive.nbytes == 0
-    for in_place in (IN_PLACE, None):
-        assert a.gather(v, in_place, np.zeros(6), 1, ROOT).in_place
-    assert a.gather(v, BAD, np.zeros(6), c.ROOT, REMOTE).receive.count == 2
-    assert a.gather(v, BAD, BAD, c.PROC_NULL, REMOTE).receive.nbytes == 0
-    assert a.gather(v, frozen(2), BAD, 0, REMOTE).send.count == 2
+def test_gather():
+    def at_root(comm):
+        for v in (False, True):
+            made = a.gather(comm, v, frozen(2), np.zeros(6), 1)
+            assert (made.message.count, len(made.blocks), made.blocks.count) == (2, 3, 2)
+            for in_place in (IN_PLACE, None):
+                assert a.gather(comm, v, in_place, np.zeros(6), 1).call.in_place
+
+    def elsewhere(comm):
+        for v in (False, True):
+            made = a.gather(comm, v, frozen(2), BAD, 1)
+            assert made.message.count == 2 and made.blocks is None
+
+    def remote(comm):
+        for v in (False, True):
+            made = a.gather(comm, v, BAD, np.zeros(6), c.ROOT)
+            assert made.blocks.count == 2 and made.message is EMPTY
+            made = a.gather(comm, v, BAD, BAD, c.PROC_NULL)
+            assert made.blocks is None and made.message is EMPTY
+            assert a.gather(comm, v, frozen(2), BAD, 0).message.count == 2
+
+    by(ROOT, at_root)
+    by(OTHER, elsewhere)
+    by(0, remote, inter=True)
 
 
-@pytest.mark.parametrize("v", [False, True])
-def test_scatter(v):
-    buffers = a.scatter(v, frozen(6), np.zeros(2), 1, ROOT)
-    assert (buffers.send.count, buffers.receive.count) == (2, 2)
-    assert a.scatter(v, frozen(6), IN_PLACE, 1, ROOT).in_place
-    assert a.scatter(v, BAD, np.zeros(2), 1, OTHER).receive.count == 2
-    assert a.scatter(v, frozen(6), BAD, c.ROOT, REMOTE).receive is EMPTY
+def test_scatter():
+    def at_root(comm):
+        for v in (False, True):
+            made = a.scatter(comm, v, frozen(6), np.zeros(2), 1)
+            assert (made.blocks.count, made.message.count) == (2, 2)
+            made = a.scatter(comm, v, frozen(6), IN_PLACE, 1)
+            assert made.call.in_place and made.message is None
+
+    def elsewhere(comm):
+        for v in (False, True):
+            made = a.scatter(comm, v, BAD, np.zeros(2), 1)
+            assert made.message.count == 2 and made.blocks is None
+
+    def remote(comm):
+        for v in (False, True):
+            made = a.scatter(comm, v, frozen(6), BAD, c.ROOT)
+            assert made.blocks.count == 2 and made.message is None
+            made = a.scatter(comm, v, BAD, BAD, c.PROC_NULL)
+            assert made.blocks is None and made.message is None
+
+    by(ROOT, at_root)
+    by(OTHER, elsewhere)
+    by(0, remote, inter=True)
 
 
-@pytest.mark.parametrize("v", [False, True])
-def test_all_to_all(v):
-    buffers = a.alltoall(v, frozen(6), np.zeros(6), OTHER)
-    assert isinstance(buffers.send, Blocks) and buffers.send.count == buffers.receive.count == 2
-    assert a.alltoall(v, IN_PLACE, np.zeros(6), OTHER).in_place
-    assert a.allgather(v, frozen(2), np.zeros(6), OTHER).send.count == 2
-    assert a.allgather(v, IN_PLACE, np.zeros(6), OTHER).in_place
-    assert len(a.neighbor_alltoall(v, frozen(4), np.zeros(6), 3, 2).send) == 2
-    assert len(a.neighbor_allgather(v, frozen(4), np.zeros(6), 3).receive) == 3
+def test_all_to_all():
+    def check(comm):
+        for v in (False, True):
+            made = a.alltoall(comm, v, frozen(6), np.zeros(6))
+            assert made.outgoing.count == made.incoming.count == 2
+            made = a.alltoall(comm, v, IN_PLACE, np.zeros(6))
+            assert made.outgoing is None and made.call.in_place
+            assert a.allgather(comm, v, frozen(2), np.zeros(6)).message.count == 2
+            assert a.allgather(comm, v, IN_PLACE, np.zeros(6)).call.in_place
+        spec = [np.zeros(3), [d.DOUBLE] * 3]
+        assert len(a.alltoallw(comm, spec, spec).outgoing) == 3
+        assert a.alltoallw(comm, IN_PLACE, spec).call.in_place
 
-
-def test_alltoallw():
-    spec = [np.zeros(3), [d.DOUBLE] * 3]
-    assert len(a.alltoallw(spec, spec, OTHER).send) == 3
-    assert a.alltoallw(IN_PLACE, spec, OTHER).in_place
-    assert len(a.neighbor_alltoallw([np.zeros(2), [d.DOUBLE] * 2], spec, 3, 2).send) == 2
+    by(OTHER, check)
 
 
 def test_reductions_need_equal_buffers():
-    assert a.reduce(frozen(), np.zeros(3), 1, ROOT).receive.count == 3
-    assert a.reduce(frozen(), BAD, 1, OTHER).receive is EMPTY
-    assert a.reduce(IN_PLACE, np.zeros(3), 1, ROOT).in_place
-    assert a.allreduce(IN_PLACE, np.zeros(3), OTHER).in_place
-    assert a.scan(IN_PLACE, np.zeros(3)).in_place
-    for call in (
-        lambda s, r: a.reduce(s, r, 1, ROOT),
-        lambda s, r: a.allreduce(s, r, OTHER),
-        a.scan,
-    ):
-        assert call(frozen(), np.zeros(3)).send.count == 3
-        with pytest.raises(ValueError):
-            call(frozen(), np.zeros(4))
-        with pytest.raises(ValueError):
-            call(frozen(), np.zeros(3, "i8"))
+    def check_pairs(calls):
+        for call in calls:
+            assert call(frozen(), np.zeros(3)).message.count == 3
+            with pytest.raises(ValueError):
+                call(frozen(), np.zeros(4))
+            with pytest.raises(ValueError):
+                call(frozen(), np.zeros(3, "i8"))
+
+    def at_root(comm):
+        assert a.reduce(comm, frozen(), np.zeros(3), SUM, 1).target.count == 3
+        assert a.reduce(comm, IN_PLACE, np.zeros(3), SUM, 1).call.in_place
+        check_pairs([lambda s, r: a.reduce(comm, s, r, SUM, 1)])
+
+    def elsewhere(comm):
+        assert a.reduce(comm, frozen(), BAD, SUM, 1).target is None
+        for made in (
+            a.allreduce(comm, IN_PLACE, np.zeros(3), SUM),
+            a.scan(comm, IN_PLACE, np.zeros(3), SUM, False),
+        ):
+            assert made.call.in_place and made.message is made.target
+        check_pairs(
+            [
+                lambda s, r: a.allreduce(comm, s, r, SUM),
+                lambda s, r: a.scan(comm, s, r, SUM, True),
+            ]
+        )
+
+    def remote(comm):
+        made = a.reduce(comm, BAD, np.zeros(3), SUM, c.ROOT)
+        assert made.message is None and made.target.count == 3
+        made = a.reduce(comm, BAD, BAD, SUM, c.PROC_NULL)
+        assert made.message is None and made.target is None
+        assert a.reduce(comm, frozen(), BAD, SUM, 0).target is None
+
+    by(ROOT, at_root)
+    by(OTHER, elsewhere)
+    by(0, remote, inter=True)
 
 
 def test_reduce_scatter():
-    assert a.reduce_scatter_block(frozen(6), np.zeros(2), OTHER).receive.count == 2
-    assert a.reduce_scatter_block(IN_PLACE, np.zeros(6), OTHER).receive.count == 2
-    with pytest.raises(ValueError):
-        a.reduce_scatter_block(frozen(6), np.zeros(3), OTHER)
-    buffers = a.reduce_scatter(frozen(6), np.zeros(2), OTHER)
-    assert a.reduce_scatter_counts(buffers, [2, 3, 1], OTHER) == [2, 3, 1]
-    for counts in ([2, 3], [2, 3, 2], [1, 4, 1]):
+    def check(comm):
+        made = a.reduce_scatter_block(comm, frozen(6), np.zeros(2), SUM)
+        assert (made.target.count, made.start, made.stop) == (2, 0, 16)
+        made = a.reduce_scatter_block(comm, IN_PLACE, np.zeros(6), SUM)
+        assert (made.target.count, made.call.count) == (6, 2)
         with pytest.raises(ValueError):
-            a.reduce_scatter_counts(buffers, counts, OTHER)
-    in_place = a.reduce_scatter(IN_PLACE, np.zeros(6), OTHER)
-    assert a.reduce_scatter_counts(in_place, (1, 2, 3), OTHER) == [1, 2, 3]
-    with pytest.raises(ValueError):
-        a.reduce_scatter_counts(in_place, [1, 2, 2], OTHER)
+            a.reduce_scatter_block(comm, frozen(6), np.zeros(3), SUM)
+        made = a.reduce_scatter(comm, frozen(6), np.zeros(2), [2, 3, 1], SUM)
+        assert (made.call.recv_counts, made.start, made.stop) == ((2, 3, 1), 0, 16)
+        for counts in ([2, 3], [2, 3, 2], [1, 4, 1]):
+            with pytest.raises(ValueError):
+                a.reduce_scatter(comm, frozen(6), np.zeros(2), counts, SUM)
+        made = a.reduce_scatter(comm, IN_PLACE, np.zeros(6), (1, 2, 3), SUM)
+        assert made.call.recv_counts == (1, 2, 3) and made.call.in_place
+        with pytest.raises(ValueError):
+            a.reduce_scatter(comm, IN_PLACE, np.zeros(6), [1, 2, 2], SUM)
+
+    by(OTHER, check)
 
 
 def test_one_sided_targets():
     for target, expected in ((None, (0, 3)), (4, (4, 3)), ([4], (4, 3)), ((4, 2), (4, 2))):
-        _, found = a.one_sided(frozen(), False, 0, target)
-        assert (found.displacement, found.count, found.datatype) == (*expected, d.DOUBLE)
-    _, found = a.one_sided(frozen(), False, 0, (4, 2, "i"))
-    assert found.datatype == d.INT
+        _, region = one_sided(frozen(), False, 0, target)
+        assert (region.displacement, region.count, region.datatype) == (*expected, d.DOUBLE)
+    _, region = one_sided(frozen(), False, 0, (4, 2, "i"))
+    assert region.datatype == d.INT
     for wrong in ((1, 2, d.INT, 3), {1: 2}):
         with pytest.raises(ValueError):
-            a.one_sided(frozen(), False, 0, wrong)
+            one_sided(frozen(), False, 0, wrong)
     with pytest.raises(BufferError):
-        a.one_sided(frozen(), True, 0, None)
-    message, found = a.one_sided([BAD, d.INT], True, c.PROC_NULL, 3)
-    assert message is EMPTY and found == a.WindowTarget(3, 0, d.INT)
+        one_sided(frozen(), True, 0, None)
+    message, region = one_sided([BAD, d.INT], True, c.PROC_NULL, 3)
+    assert message is EMPTY and region == WindowTarget(3, 0, d.INT)
 
 
 def test_single_elements():
-    one, two = (a.reduction(np.zeros(n), False) for n in (1, 2))
-    other = a.reduction(np.zeros(1, "i4"), False)
-    a.single({"origin": one, "result": one}, 0)
-    a.single({"origin": two}, c.PROC_NULL)
+    one, two = (reduction(np.zeros(n), False) for n in (1, 2))
+    other = reduction(np.zeros(1, "i4"), False)
+    single({"origin": one, "result": one}, 0)
+    single({"origin": two}, c.PROC_NULL)
     for wrong in ({"origin": one, "result": two}, {"origin": one, "compare": other}):
         with pytest.raises(ValueError):
-            a.single(wrong, 0)
+            single(wrong, 0)

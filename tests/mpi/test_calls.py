@@ -16,7 +16,6 @@ from pysmpi.kernel.requests import STANDARD
 from pysmpi.mpi import MPI
 from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import (
     PROCEDURES,
     CallKind,
@@ -27,6 +26,7 @@ from pysmpi.mpi.calls import (
     mpi,
     procedure_of,
 )
+from pysmpi.mpi.point_to_point.envelopes import blocking_send, send_message
 from pysmpi.python.frames import CallSite
 from pysmpi.ranks.simulation import Simulation
 
@@ -253,7 +253,7 @@ def test_a_new_call_takes_a_declaration_and_a_body() -> None:
             message = send_message(buf, dest)
             if message.nbytes > 1024:
                 return False
-            self._blocking(ranks.current(), message, message.nbytes, dest, tag, STANDARD)
+            blocking_send(self, message, dest, tag, STANDARD)
             return True
 
     seen: list[Any] = []

@@ -54,7 +54,7 @@ BUGS = {KeyError: wrong_key, AttributeError: wrong_attribute, TypeError: wrong_c
 
 
 @pytest.mark.parametrize("kind", BUGS)
-@pytest.mark.parametrize("place", ["new_receive", "object_buffer"])
+@pytest.mark.parametrize("place", ["blocking_receive", "object_buffer"])
 def test_a_bug_in_a_receive_is_found(
     monkeypatch: pytest.MonkeyPatch, kind: type[BaseException], place: str
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_failed_assertion_is_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*args: Any) -> None:
         assert not args, "what cannot be"
 
-    monkeypatch.setattr(point_to_point, "new_send", planted(fails))
+    monkeypatch.setattr(point_to_point, "blocking_send", planted(fails))
     assert isinstance(caught(lambda comm: comm.send(1, 0)), PysmpiInternalError)
 
 
@@ -185,7 +185,7 @@ def test_a_bug_has_an_exit_status_and_a_full_traceback(tmp_path: Path) -> None:
     program.write_text(
         "from mpi4py import MPI\n"
         "import pysmpi.mpi.point_to_point.calls as calls\n"
-        "code = compile('def new_send(*args):\\n    return {}[1]', calls.__file__, 'exec')\n"
+        "code = compile('def blocking_send(*args):\\n    return {}[1]', calls.__file__, 'exec')\n"
         "exec(code, vars(calls))\n"
         "MPI.COMM_WORLD.send(1, 0)\n"
     )

@@ -4,7 +4,7 @@ import numpy as np
 
 from pysmpi.api import run
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.collective.execution import OWN, of_rank
+from pysmpi.mpi.collective.schedules import OWN, of_rank
 
 
 class Watch:

@@ -21,7 +21,7 @@ from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import CallKind, MpiCall
-from pysmpi.mpi.collective.arguments import one_sided
+from pysmpi.mpi.rma.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
 from pysmpi.python.frames import CallSite

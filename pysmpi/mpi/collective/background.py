@@ -8,14 +8,8 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.base.running import called
 from pysmpi.mpi.collective.contribution import Contribution
-from pysmpi.mpi.collective.execution import (
-    UNDECIDED,
-    alone,
-    decided,
-    detail_of,
-    in_background,
-    schedule_of,
-)
+from pysmpi.mpi.collective.execution import alone, decided, detail_of
+from pysmpi.mpi.collective.schedules import UNDECIDED, schedule_of
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
@@ -35,25 +29,23 @@ class CollectiveOperation(RequestOperation):
 
     def __init__(self, rank: Rank, subject: object, contribution: Contribution) -> None:
         super().__init__(rank, subject)
-        contribution.label = f"i{contribution.label}"
-        contribution.call = in_background(contribution.communicator, contribution.call)
+        contribution.into_background()
         self.contribution = contribution
         self.finished = True
         self.error: int = SUCCESS
 
     def start(self) -> None:
         """Begin; only a persistent call begins more than once."""
-        contribution = self.contribution
-        self.begin(contribution, contribution.communicator.next_call(contribution.me))
+        self.begin(self.contribution)
 
-    def begin(self, contribution: Contribution, number: int) -> None:
-        """Enter the call of this number and let its schedule run."""
+    def begin(self, contribution: Contribution) -> None:
+        """Enter the call and let its schedule run."""
         rank = self.rank
         main = rank.process
         main.finish_compute()
         self.contribution = contribution
         self.finished = False
-        contribution.begin(number)
+        contribution.begin()
         communicator = contribution.communicator
         if not communicator.entered(contribution.shared):
             contribution.shared.note(contribution.me)
@@ -66,7 +58,7 @@ class CollectiveOperation(RequestOperation):
             return
         schedule, context, me = schedule_of(contribution)
         follower = Follower(main, request)
-        tag = tag_of(abs(number), contribution.label)
+        tag = tag_of(abs(contribution.number), contribution.label)
         if schedule is UNDECIDED:
             pieces = decided(contribution, context, me, tag)
             schedule = next(pieces)
@@ -130,7 +122,9 @@ class PersistentCollective(CollectiveOperation):
     def start(self) -> None:
         """Begin once more."""
         self.starts += 1
-        self.begin(self.template.again(), -(self.identity << 32 | self.starts))
+        contribution = self.template.again()
+        contribution.number = -(self.identity << 32 | self.starts)
+        self.begin(contribution)
 
     def release(self) -> None:
         """The rank will not start the call again; the last rank ends its context."""

@@ -1,6 +1,6 @@
 """The collective calls of communicators (MPI 4.1, chapter 6), as mixins of `Comm` and `Intracomm`.
 
-`contribution_arguments` makes the contribution of the calling rank. The blocking forms run it here,
+`arguments` makes the contribution of the calling rank. The blocking forms run it here,
 the non-blocking and persistent forms in `nonblocking` start it, and the lower-case forms are in
 `objects`.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective import contribution_arguments as contributions
+from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
 from pysmpi.mpi.collective.objects import ObjectCollectives, ObjectScans
@@ -31,17 +31,17 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
     @mpi.collective("6.3")
     def Barrier(self) -> None:
         """Barrier synchronization."""
-        run(self, contributions.barrier(self))
+        run(self, arguments.barrier(self))
 
     @mpi.collective("6.4")
     def Bcast(self, buf: BufSpec, root: int = 0) -> None:
         """Broadcast data from one process to all other processes."""
-        run(self, contributions.bcast(self, buf, root))
+        run(self, arguments.bcast(self, buf, root))
 
     @mpi.collective("6.5")
     def Gather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB | None, root: int = 0) -> None:
         """Gather data to one process from all other processes."""
-        run(self, contributions.gather(self, False, sendbuf, recvbuf, root))
+        run(self, arguments.gather(self, False, sendbuf, recvbuf, root))
 
     @mpi.collective("6.5")
     def Gatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV | None, root: int = 0) -> None:
@@ -50,12 +50,12 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data to one process from all other processes
         providing different amounts of data and displacements.
         """
-        run(self, contributions.gather(self, True, sendbuf, recvbuf, root))
+        run(self, arguments.gather(self, True, sendbuf, recvbuf, root))
 
     @mpi.collective("6.6")
     def Scatter(self, sendbuf: BufSpecB | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
         """Scatter data from one process to all other processes."""
-        run(self, contributions.scatter(self, False, sendbuf, recvbuf, root))
+        run(self, arguments.scatter(self, False, sendbuf, recvbuf, root))
 
     @mpi.collective("6.6")
     def Scatterv(self, sendbuf: BufSpecV | None, recvbuf: BufSpec | InPlace, root: int = 0) -> None:
@@ -64,7 +64,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Scatter data from one process to all other processes
         providing different amounts of data and displacements.
         """
-        run(self, contributions.scatter(self, True, sendbuf, recvbuf, root))
+        run(self, arguments.scatter(self, True, sendbuf, recvbuf, root))
 
     @mpi.collective("6.7")
     def Allgather(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecB) -> None:
@@ -73,7 +73,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data from all processes and broadcast the combined data to all
         other processes.
         """
-        run(self, contributions.allgather(self, False, sendbuf, recvbuf))
+        run(self, arguments.allgather(self, False, sendbuf, recvbuf))
 
     @mpi.collective("6.7")
     def Allgatherv(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpecV) -> None:
@@ -82,7 +82,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Gather data from all processes and send it to all other processes
         providing different amounts of data and displacements.
         """
-        run(self, contributions.allgather(self, True, sendbuf, recvbuf))
+        run(self, arguments.allgather(self, True, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoall(self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpecB) -> None:
@@ -90,7 +90,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
 
         Send data to all processes and recv data from all processes.
         """
-        run(self, contributions.alltoall(self, False, sendbuf, recvbuf))
+        run(self, arguments.alltoall(self, False, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoallv(self, sendbuf: BufSpecV | InPlace, recvbuf: BufSpecV) -> None:
@@ -99,7 +99,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Send data to all processes and recv data from all processes
         providing different amounts of data and displacements.
         """
-        run(self, contributions.alltoall(self, True, sendbuf, recvbuf))
+        run(self, arguments.alltoall(self, True, sendbuf, recvbuf))
 
     @mpi.collective("6.8")
     def Alltoallw(self, sendbuf: BufSpecW | InPlace, recvbuf: BufSpecW) -> None:
@@ -108,26 +108,26 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         Send/recv data to/from all processes allowing the specification of
         different counts, displacements, and datatypes for each dest/source.
         """
-        run(self, contributions.alltoallw(self, sendbuf, recvbuf))
+        run(self, arguments.alltoallw(self, sendbuf, recvbuf))
 
     @mpi.collective("6.9.1")
     def Reduce(
         self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec | None, op: Op = SUM, root: int = 0
     ) -> None:
         """Reduce to Root."""
-        run(self, contributions.reduce(self, sendbuf, recvbuf, op, root))
+        run(self, arguments.reduce(self, sendbuf, recvbuf, op, root))
 
     @mpi.collective("6.9.6")
     def Allreduce(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Reduce to All."""
-        run(self, contributions.allreduce(self, sendbuf, recvbuf, op))
+        run(self, arguments.allreduce(self, sendbuf, recvbuf, op))
 
     @mpi.collective("6.10.1")
     def Reduce_scatter_block(
         self, sendbuf: BufSpecB | InPlace, recvbuf: BufSpec | BufSpecB, op: Op = SUM
     ) -> None:
         """Reduce-Scatter Block (regular, non-vector version)."""
-        run(self, contributions.reduce_scatter_block(self, sendbuf, recvbuf, op))
+        run(self, arguments.reduce_scatter_block(self, sendbuf, recvbuf, op))
 
     @mpi.collective("6.10.2")
     def Reduce_scatter(
@@ -138,7 +138,7 @@ class Collectives(NonblockingCollectives, ObjectCollectives):
         op: Op = SUM,
     ) -> None:
         """Reduce-Scatter (vector version)."""
-        run(self, contributions.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
+        run(self, arguments.reduce_scatter(self, sendbuf, recvbuf, recvcounts, op))
 
 
 class IntracommCollectives(NonblockingScans, ObjectScans):
@@ -149,9 +149,9 @@ class IntracommCollectives(NonblockingScans, ObjectScans):
     @mpi.collective("6.11.1")
     def Scan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Inclusive Scan."""
-        run(self, contributions.scan(self, sendbuf, recvbuf, op, False))
+        run(self, arguments.scan(self, sendbuf, recvbuf, op, False))
 
     @mpi.collective("6.11.2")
     def Exscan(self, sendbuf: BufSpec | InPlace, recvbuf: BufSpec, op: Op = SUM) -> None:
         """Exclusive Scan."""
-        run(self, contributions.scan(self, sendbuf, recvbuf, op, True))
+        run(self, arguments.scan(self, sendbuf, recvbuf, op, True))

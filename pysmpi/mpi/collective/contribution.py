@@ -14,6 +14,7 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from pysmpi.collectives.call import Call
+from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_PROC_FAILED, ERR_REVOKED, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
@@ -21,6 +22,8 @@ from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 
 # In place of the shared state of a call that has ended.
 ENDED: Final = CollectiveState(0, "")
+# In place of the number of a call that has not begun.
+NEXT: Final = 1 << 62
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -35,16 +38,18 @@ class Contribution:
     """
 
     __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "keeps",
-                 "label", "me", "number", "other", "request", "values")  # fmt: skip
+                 "label", "me", "number", "other", "request", "scheduled", "values")  # fmt: skip
 
-    def __init__(self, communicator: Communicator, me: int, call: Call) -> None:
+    def __init__(self, communicator: Communicator, me: int, scheduled: ScheduledCall) -> None:
         self.communicator = communicator
         self.me = me
-        self.call = call
+        self.scheduled = scheduled
+        call = scheduled.call
+        self.call: Call = call
         # Calls of different labels never match: blocking calls match only blocking ones (MPI 4.1,
         # 6.12).
         self.label: str = call.op
-        self.number = 0
+        self.number: int = NEXT
         self.shared = self.other = ENDED
         self.values: dict[int, Any] = ENDED.values
         self.keeps = False
@@ -53,27 +58,36 @@ class Contribution:
         self.collected = False
         self.error: int = SUCCESS
 
-    def begin(self, number: int) -> None:
-        """Enter the call of this number."""
-        self.number = number
-        shared = self.communicator.enter(number, self.label, self.me, self)
+    def begin(self) -> None:
+        """Enter the next call of the rank, or the call whose number was set."""
+        communicator = self.communicator
+        number = self.number
+        if number == NEXT:
+            number = self.number = communicator.next_call(self.me)
+        shared = communicator.enter(number, self.label, self.me, self)
         remote = shared.remote
         other = shared if remote is None else remote
         self.shared = shared
         self.other = other
         self.values = other.values
 
+    def into_background(self) -> None:
+        """Become the contribution to the non-blocking form of the call."""
+        self.label = f"i{self.label}"
+        self.scheduled = self.scheduled.nonblocking()
+        self.call = self.scheduled.call
+
     def settle(self) -> None:
-        """All arguments are known: keep no more of them than the call needs while it waits."""
+        """Keep no more of the arguments than the call needs while it waits."""
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         raise NotImplementedError
 
-    def _as_before(self, made: Contribution) -> Contribution:
-        made.label = self.label
-        made.context = self.context
-        return made
+    def _as_before(self, contribution: Contribution) -> Contribution:
+        contribution.label = self.label
+        contribution.context = self.context
+        return contribution
 
     def finish(self) -> int:
         """The schedule has ended: copy the data, and leave. Returns the error class."""
@@ -122,23 +136,23 @@ class Contribution:
 
     def source(self, rank: int) -> Any:
         """The contribution of a sending rank; None, and an error, if it has not entered."""
-        found = self.values.get(rank)
-        if found is None:
+        contribution = self.values.get(rank)
+        if contribution is None:
             self.error = ERR_INTERN
-        return found
+        return contribution
 
 
 # As its base: else mypyc would run the inherited `__init__` twice in calls from Python, and the
 # attributes of the first time would never be freed.
 @mypyc_attr(allow_interpreted_subclasses=True)
 class BackgroundBarrier(Contribution):
-    """A barrier in the background: the ranks that have begun it are known while others have not."""
+    """A barrier in the background, which notes the ranks that have begun it."""
 
     __slots__ = ()
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        return self._as_before(BackgroundBarrier(self.communicator, self.me, self.call))
+        return self._as_before(BackgroundBarrier(self.communicator, self.me, self.scheduled))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # as above
@@ -149,11 +163,12 @@ class WithoutData(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        return self._as_before(WithoutData(self.communicator, self.me, self.call))
+        return self._as_before(WithoutData(self.communicator, self.me, self.scheduled))
 
-    def begin(self, number: int) -> None:
+    def begin(self) -> None:
         """No contribution."""
-        self.number = number
+        if self.number == NEXT:
+            self.number = self.communicator.next_call(self.me)
 
     def finish(self) -> int:
         """No result."""

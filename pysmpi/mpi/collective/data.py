@@ -13,11 +13,10 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import ERR_INTERN
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, place
-from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall
 from pysmpi.mpi.collective.moving import copied, packed, saved, transfer
 from pysmpi.mpi.groups.communicator import Communicator
 
@@ -62,15 +61,20 @@ class Broadcast(Contribution):
     __slots__ = ("message", "sends")
 
     def __init__(
-        self, communicator: Communicator, me: int, call: Call, message: Any, sends: bool
+        self,
+        communicator: Communicator,
+        me: int,
+        scheduled: ScheduledCall,
+        message: Any,
+        sends: bool,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.message = message
         self.sends = sends
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Broadcast(self.communicator, self.me, self.call, self.message, self.sends)
+        made = Broadcast(self.communicator, self.me, self.scheduled, self.message, self.sends)
         return self._as_before(made)
 
     def collect(self) -> None:
@@ -97,16 +101,21 @@ class Gather(Contribution):
     __slots__ = ("blocks", "delivered", "message")
 
     def __init__(
-        self, communicator: Communicator, me: int, call: Call, message: Any, blocks: Blocks | None
+        self,
+        communicator: Communicator,
+        me: int,
+        scheduled: ScheduledCall,
+        message: Any,
+        blocks: Blocks | None,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.message = message
         self.blocks = blocks  # at the root
         self.delivered = False
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Gather(self.communicator, self.me, self.call, self.message, self.blocks)
+        made = Gather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
         return self._as_before(made)
 
     def collect(self) -> None:
@@ -168,18 +177,18 @@ class Scatter(Contribution):
         self,
         communicator: Communicator,
         me: int,
-        call: Call,
+        scheduled: ScheduledCall,
         blocks: Blocks | None,
         message: MessageRegion | None,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.blocks = blocks  # at the root
         self.message = message
         self.kept: dict[int, object] = _NOT_KEPT
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Scatter(self.communicator, self.me, self.call, self.blocks, self.message)
+        made = Scatter(self.communicator, self.me, self.scheduled, self.blocks, self.message)
         return self._as_before(made)
 
     def collect(self) -> None:
@@ -226,16 +235,21 @@ class Allgather(Contribution):
     __slots__ = ("blocks", "exempt", "message")
 
     def __init__(
-        self, communicator: Communicator, me: int, call: Call, message: object, blocks: Blocks
+        self,
+        communicator: Communicator,
+        me: int,
+        scheduled: ScheduledCall,
+        message: object,
+        blocks: Blocks,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.message = message
         self.blocks = blocks
         self.exempt = False
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Allgather(self.communicator, self.me, self.call, self.message, self.blocks)
+        made = Allgather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
         return self._as_before(made)
 
     def collect(self) -> None:
@@ -298,11 +312,11 @@ class Alltoall(Contribution):
         self,
         communicator: Communicator,
         me: int,
-        call: Call,
+        scheduled: ScheduledCall,
         outgoing: Blocks | None,
         incoming: Blocks,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
         self.kept: list[object] | None = None
@@ -310,10 +324,10 @@ class Alltoall(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Alltoall(self.communicator, self.me, self.call, self.outgoing, self.incoming)
+        made = Alltoall(self.communicator, self.me, self.scheduled, self.outgoing, self.incoming)
         return self._as_before(made)
 
-    def begin(self, number: int) -> None:
+    def begin(self) -> None:
         """In place, the contribution would be overwritten: save it."""
         outgoing = self.outgoing
         if outgoing is None:
@@ -322,7 +336,7 @@ class Alltoall(Contribution):
         else:
             self.kept = None
             self.folded = PAYLOAD.active and PAYLOAD.folded(outgoing)
-        super().begin(number)
+        super().begin()
 
     def block_for(self, rank: int) -> object:
         """The data of this rank for another."""

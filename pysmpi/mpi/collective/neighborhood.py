@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.collectives.call import Call
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import dumped, pickle
-from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held, reduction
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective import arguments
-from pysmpi.mpi.collective.contribution import Contribution, WithoutData
-from pysmpi.mpi.collective.contribution_arguments import where
-from pysmpi.mpi.collective.execution import call_of, count_of, counts_of, run
+from pysmpi.mpi.collective.arguments import blocks_of, blocks_w, count_of, counts_of
+from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall, WithoutData
+from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.moving import saved, transfer
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
-from pysmpi.mpi.groups.communicator import Communicator
+from pysmpi.mpi.collective.schedules import scheduled_call
+from pysmpi.mpi.groups.communicator import Communicator, located
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 if TYPE_CHECKING:
@@ -68,10 +67,10 @@ NEIGHBORS: StateSlot[Communicator, dict[int, Neighbors]] = StateSlot(Communicato
 def neighbors_of(comm: Any, communicator: Communicator, me: int) -> Neighbors:
     """The neighbours of the calling rank."""
     table = NEIGHBORS.of(communicator)
-    found = table.get(me)
-    if found is None:
-        found = table[me] = Neighbors(*comm.inoutedges)
-    return found
+    neighbors = table.get(me)
+    if neighbors is None:
+        neighbors = table[me] = Neighbors(*comm.inoutedges)
+    return neighbors
 
 
 class Neighborhood(Contribution):
@@ -87,12 +86,12 @@ class Neighborhood(Contribution):
         self,
         communicator: Communicator,
         me: int,
-        call: Call,
+        scheduled: ScheduledCall,
         neighbors: Neighbors,
         outgoing: object,
         incoming: Blocks | None,
     ) -> None:
-        super().__init__(communicator, me, call)
+        super().__init__(communicator, me, scheduled)
         self.neighbors = neighbors
         self.grid = communicator.topology.kind == CART
         self.outgoing = outgoing
@@ -103,7 +102,7 @@ class Neighborhood(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         made = Neighborhood(
-            self.communicator, self.me, self.call, self.neighbors, self.outgoing, self.incoming
+            self.communicator, self.me, self.scheduled, self.neighbors, self.outgoing, self.incoming
         )
         return self._as_before(made)
 
@@ -158,12 +157,15 @@ class Neighborhood(Contribution):
         return all(neighbors.sources[i] in values for i in neighbors.heard)
 
 
-def _part(comm: object, op: str, parse: Any) -> Neighborhood:
-    """The contribution of the calling rank; `parse(sources, targets)` understands its buffers."""
-    communicator, me, _ = where(comm)
+def _part(comm: object, op: str, read: Any) -> Neighborhood:
+    """The contribution of the calling rank.
+
+    `read(sources, targets)` reads what it sends and the blocks that it receives.
+    """
+    communicator, me = located(comm)
     neighbors = neighbors_of(comm, communicator, me)
-    buffers = parse(len(neighbors.sources), len(neighbors.targets))
-    outgoing, incoming = buffers.send, held(buffers.receive)
+    outgoing, incoming = read(len(neighbors.sources), len(neighbors.targets))
+    held(incoming)
     if outgoing.__class__ is Blocks:
         held(outgoing)
     sends: Sequence[int] | None = None
@@ -196,10 +198,10 @@ def _call_among(
     unit: int,
     sends: Sequence[int] | None = None,
     receives: Sequence[int] | None = None,
-) -> Call:
+) -> ScheduledCall:
     """The call of a rank, without the neighbours that do not exist."""
     heard, told = neighbors.heard, neighbors.told
-    return call_of(
+    return scheduled_call(
         communicator, me, op, count, unit,
         send_counts=None if sends is None else tuple(sends[i] for i in told),
         recv_counts=None if receives is None else tuple(receives[i] for i in heard),
@@ -213,7 +215,7 @@ def _allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contr
     return _part(
         comm,
         "neighbor_allgatherv" if v else "neighbor_allgather",
-        lambda sources, _: arguments.neighbor_allgather(v, sendbuf, recvbuf, sources),
+        lambda sources, _: (reduction(sendbuf, False), blocks_of(v, recvbuf, True, sources)),
     )
 
 
@@ -222,22 +224,25 @@ def _alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contri
     return _part(
         comm,
         "neighbor_alltoallv" if v else "neighbor_alltoall",
-        lambda sources, targets: arguments.neighbor_alltoall(v, sendbuf, recvbuf, sources, targets),
-    )
+        lambda sources, targets: (
+            blocks_of(v, sendbuf, False, targets), blocks_of(v, recvbuf, True, sources),
+        ),
+    )  # fmt: skip
 
 
 def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     """Neighbor_alltoallw."""
-    return _part(
-        comm,
-        "neighbor_alltoallw",
-        lambda sources, targets: arguments.neighbor_alltoallw(sendbuf, recvbuf, sources, targets),
-    )
+
+    def read(sources: int, targets: int) -> tuple[Blocks, Blocks]:
+        incoming = blocks_w(recvbuf, True, sources)
+        return blocks_w(sendbuf, False, targets), incoming
+
+    return _part(comm, "neighbor_alltoallw", read)
 
 
 def _objects(comm: object, op: str, dump: Any) -> list[object]:
     """Exchange pickled objects: their sizes, then their bytes."""
-    communicator, me, _ = where(comm)
+    communicator, me = located(comm)
     neighbors = neighbors_of(comm, communicator, me)
     data = dump(len(neighbors.targets))
     call = _call_among(communicator, me, neighbors, op, 1, SIZE_BYTES)

@@ -19,12 +19,13 @@ from pysmpi.mpi.base.exceptions import cint, fail, listed
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.calls import computing, mpi
+from pysmpi.mpi.collective.arguments import check_root
 from pysmpi.mpi.collective.contribution import Contribution, WithoutData
-from pysmpi.mpi.collective.contribution_arguments import check_root, where
-from pysmpi.mpi.collective.execution import call_of, run
+from pysmpi.mpi.collective.execution import run
+from pysmpi.mpi.collective.schedules import scheduled_call
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
-from pysmpi.mpi.groups.communicator import Communicator, check_intact
+from pysmpi.mpi.groups.communicator import Communicator, check_intact, located
 from pysmpi.mpi.groups.locks import lock_of
 from pysmpi.mpi.internal_errors import touches_program
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
@@ -59,14 +60,16 @@ class Objects(Contribution):
     def __init__(
         self, communicator: Communicator, me: int, op: str, data: object, root: int = 0
     ) -> None:
-        super().__init__(communicator, me, call_of(communicator, me, op, 1, SIZE_BYTES, root))
+        super().__init__(
+            communicator, me, scheduled_call(communicator, me, op, 1, SIZE_BYTES, root)
+        )
         self.keeps = True
         self.data = data
 
 
 def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
     """Execute the sizes' collective; its `values` then has the others' contributions."""
-    communicator, me, _ = where(comm)
+    communicator, me = located(comm)
     contribution = Objects(communicator, me, op, data, root)
     run(comm, contribution)
     return contribution
@@ -85,7 +88,7 @@ def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> 
     sizes.forget()
     sizes.communicator.continue_call(sizes.me)
     first = sizes.call
-    call = call_of(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
+    call = scheduled_call(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
     run(comm, WithoutData(sizes.communicator, sizes.me, call))
 
 
@@ -103,8 +106,8 @@ def dump_each(items: object, count: int) -> list[bytes]:
 
 def _roles(comm: object, root: int) -> tuple[bool, bool]:
     """Whether the rank is at the rooted end of the call, and whether at the other."""
-    communicator, me, place = where(comm)
-    if place.inter:
+    communicator, me = located(comm)
+    if communicator.inter:
         return root == ROOT, root not in (ROOT, PROC_NULL)
     return root == me, True
 
@@ -114,7 +117,7 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
     data = dumped(sendobj) if sends else b""
-    communicator, _, _ = where(comm)
+    communicator, _ = located(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "gather", data, root)
     if not receives:
@@ -129,7 +132,7 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
 def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
     """The bytes that the root has for this rank."""
     _, receives = _roles(comm, root)
-    communicator, me, _ = where(comm)
+    communicator, me = located(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "scatter", items, root)
     data = _data_of(contribution, root)[me] if receives else b""
@@ -142,7 +145,7 @@ def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
 def spread(comm: object, data: bytes, root: int) -> bytes:
     """The root's bytes, at all ranks."""
     _, receives = _roles(comm, root)
-    communicator, _, _ = where(comm)
+    communicator, _ = located(comm)
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "bcast", data, root)
     if receives:
@@ -168,7 +171,7 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
 @_locked("alltoall")
 def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes of each rank for this one, in exchange for those of this one for each."""
-    _, me, _ = where(comm)
+    _, me = located(comm)
     contribution = _exchange(comm, "alltoall", items)
     found = [_data_of(contribution, rank)[me] for rank in range(len(contribution.values))]
     _carry(
@@ -198,7 +201,7 @@ class Tree:
     """
 
     def __init__(self, comm: object, root: int | None = None) -> None:
-        communicator, me, _ = where(comm)
+        communicator, me = located(comm)
         self.comm = comm
         self.communicator = communicator
         self.me = me
@@ -347,7 +350,7 @@ def _prefixes(
         if exclusive:
             results = [None, *results[:-1]]
         items = dump_each(results, len(data))
-    communicator, me, _ = where(comm)
+    communicator, me = located(comm)
     communicator.continue_call(me)
     return _load(scattered(comm, items, 0))
 
@@ -363,8 +366,8 @@ class ObjectCollectives:
 
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
-        communicator, me, _ = where(self)
-        run(self, WithoutData(communicator, me, call_of(communicator, me, "barrier")))
+        communicator, me = located(self)
+        run(self, WithoutData(communicator, me, scheduled_call(communicator, me, "barrier")))
 
     @mpi.collective("6.4")
     def bcast(self, obj: object, root: int = 0) -> Any:
@@ -387,7 +390,7 @@ class ObjectCollectives:
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter."""
         root = cint(root)
-        communicator, _, _ = where(self)
+        communicator, _ = located(self)
         sends, receives = _roles(self, root)
         items = dump_each(sendobj, communicator.remote.size) if sends else None
         data = scattered(self, items, root)
@@ -401,7 +404,7 @@ class ObjectCollectives:
     @mpi.collective("6.8")
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All Scatter/Gather."""
-        communicator, _, _ = where(self)
+        communicator, _ = located(self)
         return [_load(item) for item in traded(self, dump_each(sendobj, communicator.remote.size))]
 
     @mpi.collective("6.9.1")
@@ -410,13 +413,13 @@ class ObjectCollectives:
     ) -> Any | None:
         """Reduce to Root."""
         root = cint(root)
-        communicator, me, place = where(self)
+        communicator, me = located(self)
         if not _fast():
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)
         check_root(self, communicator, root)
         with Tree(self, root) as tree:
-            if not place.inter:
+            if not communicator.inter:
                 return tree.reduce(sendobj, op, root)
             if root == ROOT:
                 return tree.receive(0, remote=True)

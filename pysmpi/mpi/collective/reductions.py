@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pysmpi.collectives.call import Call
 from pysmpi.collectives.order import Order
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.contiguous import whole
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.collective.contribution import Contribution
-from pysmpi.mpi.collective.execution import reduced
+from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall
 from pysmpi.mpi.collective.moving import packed, saved, transfer
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
+from pysmpi.mpi.collective.schedules import reduced
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
@@ -38,8 +37,10 @@ class Combining(Contribution):
 
     __slots__ = ("operator",)
 
-    def __init__(self, communicator: Communicator, me: int, call: Call, operator: Operator) -> None:
-        super().__init__(communicator, me, call)
+    def __init__(
+        self, communicator: Communicator, me: int, scheduled: ScheduledCall, operator: Operator
+    ) -> None:
+        super().__init__(communicator, me, scheduled)
         self.operator = operator
 
     def finish(self) -> int:
@@ -64,7 +65,7 @@ class Reduction(Combining):
         self,
         communicator: Communicator,
         me: int,
-        call: Call,
+        scheduled: ScheduledCall,
         operator: Operator,
         message: object,
         target: object,
@@ -73,7 +74,7 @@ class Reduction(Combining):
         stop: int,
         start: int = 0,
     ) -> None:
-        super().__init__(communicator, me, call, operator)
+        super().__init__(communicator, me, scheduled, operator)
         self.message = message
         self.target = target
         self.count = count
@@ -84,7 +85,7 @@ class Reduction(Combining):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         made = Reduction(
-            self.communicator, self.me, self.call, self.operator, self.message, self.target,
+            self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
             self.count, self.record, self.stop, self.start,
         )  # fmt: skip
         return self._as_before(made)
@@ -189,14 +190,14 @@ class Prefix(Combining):
         self,
         communicator: Communicator,
         me: int,
-        call: Call,
+        scheduled: ScheduledCall,
         operator: Operator,
         message: MessageRegion,
         target: MessageRegion,
         exclusive: bool,
         record: Type,
     ) -> None:
-        super().__init__(communicator, me, call, operator)
+        super().__init__(communicator, me, scheduled, operator)
         self.message = message
         self.record = record
         self.target = target
@@ -206,17 +207,17 @@ class Prefix(Combining):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         made = Prefix(
-            self.communicator, self.me, self.call, self.operator, self.message, self.target,
+            self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
             self.exclusive, self.record,
         )  # fmt: skip
         return self._as_before(made)
 
-    def begin(self, number: int) -> None:
+    def begin(self) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
         self.kept = None
         if by_algorithm(self.communicator):
             self.kept = snapshot(self.message)
-        super().begin(number)
+        super().begin()
 
     def combine_as_algorithm(self, order: Order) -> None:
         """The result of this rank in the order of its algorithm."""

@@ -17,13 +17,14 @@ from mypy_extensions import mypyc_attr
 
 from pysmpi import text
 from pysmpi.collectives.cache import Columns
+from pysmpi.collectives.scheduled import CallCache
 from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
-from pysmpi.mpi.base.running import called
+from pysmpi.mpi.base.running import called, calling_rank
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
 from pysmpi.python.frames import CallSite
@@ -80,6 +81,7 @@ class Communicator(Owner):
         "coll",
         "topology",
         "collective_states",
+        "call_cache",
         "calls",
         "nodes",
         "kind",
@@ -107,6 +109,7 @@ class Communicator(Owner):
         self.topology: Any = None
         self.collective_states: dict[tuple[int, str], CollectiveState] = {}
         self.calls: list[int] = [0] * self.size  # collective calls begun, by rank
+        self.call_cache = CallCache()
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.state = NO_STATE
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
@@ -199,9 +202,9 @@ def new_communicator(universe: Universe, pids: Sequence[int]) -> Communicator:
 
     Its class is a subclass, because compiled classes have no weak references.
     """
-    made: Communicator = _WITH_WEAK_REFERENCES(universe, pids)
-    made.origin = called()
-    return made
+    communicator: Communicator = _WITH_WEAK_REFERENCES(universe, pids)
+    communicator.origin = called()
+    return communicator
 
 
 class PrivateContext:
@@ -281,3 +284,28 @@ class PredefinedCommunicator:
 
 WORLD = PredefinedCommunicator("MPI_COMM_WORLD", lambda rank: world_communicator(rank.world))
 SELF = PredefinedCommunicator("MPI_COMM_SELF", self_communicator)
+# A constant of the compiled module, which is read without a look into a dictionary.
+_WORLD: Final[Any] = WORLD
+
+
+def communicator_of(comm: Any, rank: Rank) -> Communicator:
+    """The communicator of a rank's handle, as `comm._communicator()`."""
+    impl = comm._impl
+    communicator: Any = None
+    if impl is _WORLD:
+        communicator = rank.world.communicator
+    elif isinstance(impl, Communicator):
+        communicator = impl
+    if communicator is None:
+        communicator = comm._communicator()
+    return communicator  # type: ignore[no-any-return]
+
+
+def located(comm: object) -> tuple[Communicator, int]:
+    """The communicator that a rank calls, and its rank in it; an error if it is not intact."""
+    rank = calling_rank()
+    communicator = communicator_of(comm, rank)
+    if communicator.revoked:
+        check_intact(comm, communicator)
+    first = communicator.first
+    return communicator, rank.pid - first if first >= 0 else communicator.rank_of(rank.pid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import BUFFERED, KernelRequest, Send
-from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER, PROC_NULL
+from pysmpi.mpi.base.constants import BSEND_OVERHEAD, ERR_BUFFER
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import acquire
 from pysmpi.mpi.base.ranks import Rank, current
@@ -20,13 +20,11 @@ from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.buffers.spellings import send as send_message
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.groups.communicator import Communicator
-from pysmpi.mpi.point_to_point.envelopes import check_destination, new_send
+from pysmpi.mpi.point_to_point.envelopes import new_send
 from pysmpi.mpi.point_to_point.operations import (
     NoOperation,
-    PersistentSend,
     RequestOperation,
     SendOperation,
-    Template,
     joint,
 )
 from pysmpi.mpi.point_to_point.requests import Prequest, Request
@@ -131,6 +129,9 @@ class BufferedSends:
 
         def _communicator(self) -> Communicator: ...
         def _live(self) -> Any: ...
+        def _send_init(
+            self, buf: object, dest: int, tag: int, mode: int, prepare: Any
+        ) -> Prequest: ...
 
     @mpi.point_to_point("3.6")
     def Attach_buffer(self, buf: Buffer | None) -> None:
@@ -177,29 +178,11 @@ class BufferedSends:
     @mpi.point_to_point("3.9")
     def Bsend_init(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Persistent request for a send in buffered mode."""
-        rank = current()
-        communicator = self._communicator()
-        message = send_message(buf, dest)
-        check_destination(self, communicator, dest, tag)
-        if dest == PROC_NULL:
-            return Prequest._of(NoOperation(rank, self, False, persistent=True))
-
-        def make() -> Any:
-            send = new_send(self, rank, communicator, message, message.nbytes, dest, tag, BUFFERED)
-            assert send is not None
-            send.immediate = True
-            reserve(rank, self, send)
-            return send
-
-        template = Template(rank, communicator, True, dest, tag)
-        request = Prequest._of(PersistentSend(rank, self, make, template))
-        request.ob_buf = message
-        return request
+        return self._send_init(buf, dest, tag, BUFFERED, reserve)
 
     def _bsend(self, payload: Any, dest: int, tag: int, later: bool) -> Any:
         rank = current()
-        nbytes = len(payload) if isinstance(payload, bytes) else payload.nbytes
-        send = new_send(self, rank, self._communicator(), payload, nbytes, dest, tag, BUFFERED)
+        send = new_send(self, self._communicator(), rank.process, payload, dest, tag, BUFFERED)
         if send is None:
             return Request._of(NoOperation(rank, self, False)) if later else None
         process = rank.process

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.requests import STANDARD, SYNCHRONOUS, Receive, Send
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_COMM, PROC_NULL
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.payload import snapshot
 from pysmpi.mpi.buffers.pickling import pickled
 from pysmpi.mpi.calls import mpi
@@ -16,17 +17,16 @@ from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.envelopes import (
     IRECV_BYTES,
+    blocking_receive,
+    blocking_send,
     check_destination,
     check_source,
-    exchange,
-    exchange_buffers,
     interrupted,
     new_receive,
     new_send,
     object_buffer,
-    receive_buffer,
     receive_message,
-    send_buffer,
+    send_and_receive,
     send_message,
     truncated,
     unpickle,
@@ -39,13 +39,11 @@ from pysmpi.mpi.point_to_point.operations import (
     PairOperation,
     PersistentReceive,
     PersistentSend,
-    ReceiveOperation,
-    SendOperation,
     Template,
     describe,
 )
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
-from pysmpi.mpi.point_to_point.requests import Prequest, Request, handle_of
+from pysmpi.mpi.point_to_point.requests import Prequest, Request
 
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer, BufSpec
@@ -64,29 +62,7 @@ class PointToPoint:
     def _communicator(self) -> Communicator:
         fail(ERR_COMM)
 
-    # The bodies that the two forms share: a payload is a message, or pickled bytes.
-
-    def _blocking(
-        self, rank: Rank, payload: object, nbytes: int, dest: int, tag: int, mode: int
-    ) -> None:
-        communicator = self._communicator()
-        send = new_send(self, rank, communicator, payload, nbytes, dest, tag, mode)
-        if send is not None:
-            rank.process.start_and_wait(send)
-            if communicator.revoked and withdrawn(send):
-                interrupted(self, send)
-
-    def _started(
-        self, rank: Rank, payload: object, nbytes: int, dest: int, tag: int, mode: int
-    ) -> Request:
-        send = new_send(self, rank, self._communicator(), payload, nbytes, dest, tag, mode)
-        if send is None:
-            return Request._of(NoOperation(rank, self, False))
-        send.immediate = True
-        operation = SendOperation(rank, self, None)
-        operation.request = send
-        rank.process.start(send)
-        return handle_of(operation)
+    # A payload is a message in memory, or the pickled bytes of an object.
 
     def _received(self, receive: Receive | None, status: Status | None) -> None:
         """End a blocking receive."""
@@ -110,17 +86,17 @@ class PointToPoint:
     @mpi.point_to_point("3.2.1")
     def Send(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send."""
-        send_buffer(self, buf, dest, tag, STANDARD)
+        blocking_send(self, send_message(buf, dest), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def Ssend(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send in synchronous mode."""
-        send_buffer(self, buf, dest, tag, SYNCHRONOUS)
+        blocking_send(self, send_message(buf, dest), dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.4")
     def Rsend(self, buf: BufSpec, dest: int, tag: int = 0) -> None:
         """Blocking send in ready mode."""
-        send_buffer(self, buf, dest, tag, STANDARD)
+        blocking_send(self, send_message(buf, dest), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.2.4")
     def Recv(
@@ -133,7 +109,7 @@ class PointToPoint:
         """Blocking receive."""
         if status is not None:
             check_status(status)
-        receive = receive_buffer(self, buf, source, tag)
+        receive = blocking_receive(self, receive_message(buf, source), source, tag)
         if receive is None or receive.truncated or status is not None:
             self._received(receive, status)
 
@@ -151,9 +127,9 @@ class PointToPoint:
         """Send and receive a message."""
         if status is not None:
             check_status(status)
-        send, receive, whole = exchange_buffers(
-            self, sendbuf, dest, sendtag, recvbuf, source, recvtag
-        )
+        out = send_message(sendbuf, dest)
+        into = receive_message(recvbuf, source)
+        send, receive, whole = send_and_receive(self, out, dest, sendtag, into, source, recvtag)
         if not whole or status is not None:
             self._exchanged(send, receive, status)
 
@@ -170,13 +146,9 @@ class PointToPoint:
         """Send and receive a message with one buffer."""
         if status is not None:
             check_status(status)
-        rank = current()
-        communicator = self._communicator()
         into = receive_message(buf, dest if source == PROC_NULL else source)
         out = snapshot(into)
-        send = new_send(self, rank, communicator, out, into.nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, communicator, into, into.nbytes, source, recvtag)
-        exchange(rank.process, send, receive)
+        send, receive, _ = send_and_receive(self, out, dest, sendtag, into, source, recvtag)
         self._exchanged(send, receive, status)
 
     # Non-blocking and persistent, with buffers.
@@ -184,33 +156,22 @@ class PointToPoint:
     @mpi.point_to_point("3.7.2")
     def Isend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
-        return send_later(self, buf, dest, tag, STANDARD, Request)
+        return send_later(self, send_message(buf, dest), dest, tag, STANDARD, Request)
 
     @mpi.point_to_point("3.7.2")
     def Issend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
-        return send_later(self, buf, dest, tag, SYNCHRONOUS, Request)
+        return send_later(self, send_message(buf, dest), dest, tag, SYNCHRONOUS, Request)
 
     @mpi.point_to_point("3.7.2")
     def Irsend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in ready mode."""
-        return send_later(self, buf, dest, tag, STANDARD, Request)
+        return send_later(self, send_message(buf, dest), dest, tag, STANDARD, Request)
 
     @mpi.point_to_point("3.7.2")
     def Irecv(self, buf: BufSpec, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Request:
         """Non-blocking receive."""
-        return receive_later(self, buf, source, tag, Request)
-
-    def _irecv(
-        self, rank: Rank, payload: object, nbytes: int, source: int, tag: int, unpickle: Any
-    ) -> Request:
-        receive = new_receive(self, rank, self._communicator(), payload, nbytes, source, tag)
-        if receive is None:
-            return Request._of(NoOperation(rank, self, True))
-        operation = ReceiveOperation(rank, self, None, unpickle)
-        operation.request = receive
-        rank.process.start(receive)
-        return handle_of(operation)
+        return receive_later(self, receive_message(buf, source), source, tag, Request)
 
     @mpi.point_to_point("3.7.2")
     def Isendrecv(
@@ -225,7 +186,7 @@ class PointToPoint:
         """Send and receive a message."""
         out = send_message(sendbuf, dest)
         into = receive_message(recvbuf, source)
-        return self._isendrecv(out, out.nbytes, dest, sendtag, into, source, recvtag)
+        return self._isendrecv(out, dest, sendtag, into, source, recvtag)
 
     @mpi.point_to_point("3.7.2")
     def Isendrecv_replace(
@@ -239,12 +200,11 @@ class PointToPoint:
         """Send and receive a message with one buffer."""
         into = receive_message(buf, dest if source == PROC_NULL else source)
         out = snapshot(into)
-        return self._isendrecv(out, into.nbytes, dest, sendtag, into, source, recvtag)
+        return self._isendrecv(out, dest, sendtag, into, source, recvtag)
 
     def _isendrecv(
         self,
         out: object,
-        nbytes: int,
         dest: int,
         sendtag: int,
         into: Any,
@@ -253,9 +213,9 @@ class PointToPoint:
     ) -> Request:
         rank = current()
         communicator = self._communicator()
-        send = new_send(self, rank, communicator, out, nbytes, dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, communicator, into, into.nbytes, source, recvtag)
         process = rank.process
+        send = new_send(self, communicator, process, out, dest, sendtag, STANDARD)
+        receive = new_receive(self, communicator, process, into, source, recvtag)
         starts: list[Any] = [request for request in (send, receive) if request is not None]
         if send is not None:
             send.immediate = True
@@ -264,7 +224,15 @@ class PointToPoint:
         request.ob_buf = (out, into)
         return request
 
-    def _send_init(self, buf: object, dest: int, tag: int, mode: int) -> Prequest:
+    def _send_init(
+        self,
+        buf: object,
+        dest: int,
+        tag: int,
+        mode: int,
+        prepare: Callable[[Any, object, Any], None] | None = None,
+    ) -> Prequest:
+        """The request of a persistent send; `prepare` gets the send before each start."""
         rank = current()
         communicator = self._communicator()
         message = send_message(buf, dest)
@@ -273,9 +241,11 @@ class PointToPoint:
             return Prequest._of(NoOperation(rank, self, False, persistent=True))
 
         def make() -> Any:
-            send = new_send(self, rank, communicator, message, message.nbytes, dest, tag, mode)
+            send = new_send(self, communicator, rank.process, message, dest, tag, mode)
             assert send is not None
             send.immediate = True
+            if prepare is not None:
+                prepare(rank, self, send)
             return send
 
         template = Template(rank, communicator, True, dest, tag)
@@ -309,7 +279,7 @@ class PointToPoint:
             return Prequest._of(NoOperation(rank, self, True, persistent=True))
 
         def make() -> Any:
-            return new_receive(self, rank, communicator, message, message.nbytes, source, tag)
+            return new_receive(self, communicator, rank.process, message, source, tag)
 
         template = Template(rank, communicator, False, source, tag)
         request = Prequest._of(PersistentReceive(rank, self, make, template))
@@ -343,32 +313,28 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
-        found: Message = Message.Probe(self, source, tag, status)
-        return found
+        message: Message = Message.Probe(self, source, tag, status)
+        return message
 
     @mpi.point_to_point("3.8.2")
     def Improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Non-blocking test for a matched message."""
-        found: Message | None = Message.Iprobe(self, source, tag, status)
-        return found
+        message: Message | None = Message.Iprobe(self, source, tag, status)
+        return message
 
     # Lower-case: any Python object, pickled.
 
     @mpi.point_to_point("3.2.1")
     def send(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in standard mode."""
-        data = pickled(obj, dest)
-        rank = current()
-        self._blocking(rank, data, len(data), dest, tag, STANDARD)
+        blocking_send(self, pickled(obj, dest), dest, tag, STANDARD)
 
     @mpi.point_to_point("3.4")
     def ssend(self, obj: object, dest: int, tag: int = 0) -> None:
         """Send in synchronous mode."""
-        data = pickled(obj, dest)
-        rank = current()
-        self._blocking(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        blocking_send(self, pickled(obj, dest), dest, tag, SYNCHRONOUS)
 
     @mpi.point_to_point("3.2.4")
     def recv(
@@ -383,12 +349,8 @@ class PointToPoint:
             check_status(status)
         if buf is not None:
             _deprecated()
-        rank = current()
-        process = rank.process
-        buffer, nbytes = object_buffer(buf, source)
-        receive = new_receive(self, rank, self._communicator(), buffer, nbytes, source, tag)
-        if receive is not None:
-            process.start_and_wait(receive)
+        buffer = object_buffer(buf, source)
+        receive = blocking_receive(self, buffer, source, tag)
         self._received(receive, status)
         return unpickle(buffer)
 
@@ -409,39 +371,28 @@ class PointToPoint:
         if recvbuf is not None:
             _deprecated()
         data = pickled(sendobj, dest)
-        rank = current()
-        communicator = self._communicator()
-        buffer, nbytes = object_buffer(recvbuf, source)
-        send = new_send(self, rank, communicator, data, len(data), dest, sendtag, STANDARD)
-        receive = new_receive(self, rank, communicator, buffer, nbytes, source, recvtag)
-        exchange(rank.process, send, receive)
+        buffer = object_buffer(recvbuf, source)
+        send, receive, _ = send_and_receive(self, data, dest, sendtag, buffer, source, recvtag)
         self._exchanged(send, receive, status)
         return unpickle(buffer)
 
     @mpi.point_to_point("3.7.2")
     def isend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send."""
-        data = pickled(obj, dest)
-        rank = current()
-        return self._started(rank, data, len(data), dest, tag, STANDARD)
+        return send_later(self, pickled(obj, dest), dest, tag, STANDARD, Request)
 
     @mpi.point_to_point("3.7.2")
     def issend(self, obj: object, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in synchronous mode."""
-        data = pickled(obj, dest)
-        rank = current()
-        return self._started(rank, data, len(data), dest, tag, SYNCHRONOUS)
+        return send_later(self, pickled(obj, dest), dest, tag, SYNCHRONOUS, Request)
 
     @mpi.point_to_point("3.7.2")
     def irecv(
         self, buf: Buffer | None = None, source: int = ANY_SOURCE, tag: int = ANY_TAG
     ) -> Request:
         """Non-blocking receive."""
-        rank = current()
-        buffer, nbytes = object_buffer(buf, source)
-        if buf is None:
-            nbytes = IRECV_BYTES
-        return self._irecv(rank, buffer, nbytes, source, tag, unpickle)
+        buffer = object_buffer(buf, source, IRECV_BYTES)
+        return receive_later(self, buffer, source, tag, Request, unpickle)
 
     @mpi.point_to_point("3.8.1")
     def probe(
@@ -462,13 +413,13 @@ class PointToPoint:
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message:
         """Blocking test for a matched message."""
-        found: Message = Message.probe(self, source, tag, status)
-        return found
+        message: Message = Message.probe(self, source, tag, status)
+        return message
 
     @mpi.point_to_point("3.8.2")
     def improbe(
         self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> Message | None:
         """Non-blocking test for a matched message."""
-        found: Message | None = Message.iprobe(self, source, tag, status)
-        return found
+        message: Message | None = Message.iprobe(self, source, tag, status)
+        return message

@@ -28,16 +28,15 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.exporting import acquire
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.contiguous import MessageRegion, contiguous, copy_message
 from pysmpi.mpi.buffers.payload import PAYLOAD, move, snapshot
 from pysmpi.mpi.buffers.pickling import pickle
-from pysmpi.mpi.groups.communicator import WORLD, Communicator, check_revoked
+from pysmpi.mpi.groups.communicator import Communicator, check_revoked, communicator_of
 
-# Constants of the compiled module, which are read without a look into a dictionary.
-_WORLD: Final[Any] = WORLD
+# A constant of the compiled module, which is read without a look into a dictionary.
 _PAYLOAD: Final[Any] = PAYLOAD
 
 TAG_UB: Final = 0x7FFFFFFF
@@ -47,13 +46,14 @@ UNLIMITED: Final = 1 << 62
 
 
 class ObjectBuffer:
-    """The buffer of a lower-case receive."""
+    """The buffer of a lower-case receive: for up to `nbytes`, in memory of the program if given."""
 
-    __slots__ = ("data", "buffer")
+    __slots__ = ("data", "buffer", "nbytes")
 
-    def __init__(self, buffer: Any = None) -> None:
+    def __init__(self, nbytes: int = UNLIMITED, buffer: Any = None) -> None:
         self.data: Any = None
         self.buffer = buffer
+        self.nbytes = nbytes
 
 
 def deliver(send: Send, receive: Receive) -> None:
@@ -86,18 +86,18 @@ def install(engine: Engine) -> None:
 
 def send_message(spec: Any, dest: Any) -> MessageRegion:
     """The message of a send to `dest`."""
-    found: Optional[MessageRegion] = None
+    message: Optional[MessageRegion] = None
     if dest != PROC_NULL:
-        found = contiguous(spec, False)
-    return spellings.send(spec, dest) if found is None else found
+        message = contiguous(spec, False)
+    return spellings.send(spec, dest) if message is None else message
 
 
 def receive_message(spec: Any, source: Any) -> MessageRegion:
     """The message of a receive from `source`."""
-    found: Optional[MessageRegion] = None
+    message: Optional[MessageRegion] = None
     if source != PROC_NULL:
-        found = contiguous(spec, True)
-    return spellings.receive(spec, source) if found is None else found
+        message = contiguous(spec, True)
+    return spellings.receive(spec, source) if message is None else message
 
 
 def check_destination(comm: object, communicator: Communicator, dest: object, tag: object) -> None:
@@ -136,39 +136,33 @@ def _tag_of(direction: str) -> str:
     return name if call is not None and name in call.procedure.parameters else "tag"
 
 
-def _place(comm: object, communicator: Communicator, pid: int) -> int:
-    """The place of a process in a communicator; an error if it is revoked."""
+def _rank_of(comm: object, communicator: Communicator, pid: int) -> int:
+    """The rank of a process in a communicator; an error if it is revoked."""
     if communicator.revoked:
         check_revoked(comm, communicator)
     return communicator.group.rank_of(pid)
 
 
+def _size(payload: Any) -> int:
+    """The bytes of a message, or of the buffer of a receive; no limit for a probe, without one."""
+    if isinstance(payload, MessageRegion):
+        return payload.nbytes
+    if isinstance(payload, ObjectBuffer):
+        return payload.nbytes
+    return UNLIMITED if payload is None else len(payload)
+
+
 def new_send(
     comm: object,
-    rank: Rank,
     communicator: Communicator,
+    process: Process,
     payload: object,
-    nbytes: int,
     dest: object,
     tag: object,
     mode: int,
 ) -> Send | None:
-    """The envelope of a message, with its payload; None for a message to PROC_NULL."""
-    return send_of(comm, communicator, communicator.p2p, rank.pid, payload, nbytes, dest, tag, mode)
-
-
-def send_of(
-    comm: object,
-    communicator: Communicator,
-    context: Context,
-    pid: int,
-    payload: object,
-    nbytes: int,
-    dest: object,
-    tag: object,
-    mode: int,
-) -> Send | None:
-    """The same as `new_send`, for the context of the communicator and the calling process."""
+    """The envelope of a message of a process, with its payload; None for a message to PROC_NULL."""
+    context: Context = communicator.p2p
     peer = context if context.peer is None else context.peer
     if not (
         isinstance(dest, int)
@@ -181,36 +175,25 @@ def send_of(
         if dest == PROC_NULL:
             return None
     first = context.first
-    me = pid - first if first >= 0 else _place(comm, communicator, pid)
-    send = Send(peer, me, dest, tag, nbytes, mode)
+    pid = process.pid
+    me = pid - first if first >= 0 else _rank_of(comm, communicator, pid)
+    send = Send(peer, me, dest, tag, _size(payload), mode)
     send.payload = payload
     return send
 
 
 def new_receive(
     comm: object,
-    rank: Rank,
     communicator: Communicator,
+    process: Process,
     payload: object,
-    nbytes: int,
     source: object,
     tag: object,
 ) -> Receive | None:
-    """The envelope of a receive; `payload` is a message or a `ObjectBuffer`. None for PROC_NULL."""
-    return receive_of(comm, communicator, communicator.p2p, rank.pid, payload, nbytes, source, tag)
+    """The envelope of a receive of a process into a message or an `ObjectBuffer`, or of a probe.
 
-
-def receive_of(
-    comm: object,
-    communicator: Communicator,
-    context: Context,
-    pid: int,
-    payload: object,
-    nbytes: int,
-    source: object,
-    tag: object,
-) -> Receive | None:
-    """The same as `new_receive`, for the context of the communicator and the calling process."""
+    None for PROC_NULL.
+    """
     if isinstance(tag, int) and tag == ANY_TAG:
         tag = ANY
     elif not (isinstance(tag, int) and 0 <= tag <= TAG_UB):
@@ -218,6 +201,7 @@ def receive_of(
         tag = cint(tag)
         if tag == ANY_TAG:
             tag = ANY
+    context: Context = communicator.p2p
     peer = context if context.peer is None else context.peer
     if not (isinstance(source, int) and 0 <= source < len(peer.members)):
         check_source(comm, communicator, source, 0)
@@ -227,55 +211,37 @@ def receive_of(
         if source == ANY_SOURCE:
             source = ANY
     first = context.first
-    me = pid - first if first >= 0 else _place(comm, communicator, pid)
-    receive = Receive(context, source, me, tag, nbytes)
+    pid = process.pid
+    me = pid - first if first >= 0 else _rank_of(comm, communicator, pid)
+    receive = Receive(context, source, me, tag, _size(payload))
     receive.payload = payload
     return receive
 
 
-def communicator_of(comm: Any, rank: Rank) -> Communicator:
-    """The communicator of a rank's handle, as `comm._communicator()`."""
-    impl = comm._impl
-    found: Any = None
-    if impl is _WORLD:
-        found = rank.world.communicator
-    elif isinstance(impl, Communicator):
-        found = impl
-    if found is None:
-        found = comm._communicator()
-    return found  # type: ignore[no-any-return]
-
-
-def send_buffer(comm: object, spec: object, dest: object, tag: object, mode: int) -> None:
-    """The body of a blocking send of memory."""
+def blocking_send(comm: object, payload: object, dest: object, tag: object, mode: int) -> None:
+    """The body of a blocking send of a message or of packed data."""
     rank = calling_rank()
-    message = send_message(spec, dest)
     communicator = communicator_of(comm, rank)
     process: Process = rank.process
-    send = send_of(
-        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, dest, tag, mode
-    )
+    send = new_send(comm, communicator, process, payload, dest, tag, mode)
     if send is not None:
         process.start_and_wait(send)
         if communicator.revoked and withdrawn(send):
             interrupted(comm, send)
 
 
-def receive_buffer(comm: object, spec: object, source: object, tag: object) -> Receive | None:
-    """The body of a blocking receive into memory: the receive, None for PROC_NULL."""
+def blocking_receive(comm: object, payload: object, source: object, tag: object) -> Receive | None:
+    """The body of a blocking receive: the receive, None for PROC_NULL."""
     rank = calling_rank()
-    message = receive_message(spec, source)
     communicator = communicator_of(comm, rank)
     process: Process = rank.process
-    receive = receive_of(
-        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, source, tag
-    )
+    receive = new_receive(comm, communicator, process, payload, source, tag)
     if receive is not None:
         process.start_and_wait(receive)
     return receive
 
 
-def exchange_buffers(
+def send_and_receive(
     comm: object,
     sent: object,
     dest: object,
@@ -284,24 +250,15 @@ def exchange_buffers(
     source: object,
     receive_tag: object,
 ) -> tuple[Send | None, Receive | None, bool]:
-    """The body of a send and a receive of memory: both, and whether they arrived in full."""
-    rank = calling_rank()
-    communicator = communicator_of(comm, rank)
-    out = send_message(sent, dest)
-    into = receive_message(received, source)
-    process: Process = rank.process
-    context: Context = communicator.p2p
-    pid = process.pid
-    send = send_of(comm, communicator, context, pid, out, out.nbytes, dest, send_tag, STANDARD)
-    receive = receive_of(comm, communicator, context, pid, into, into.nbytes, source, receive_tag)
-    return send, receive, exchange(process, send, receive)
-
-
-def exchange(process: Process, send: Send | None, receive: Receive | None) -> bool:
-    """Send and receive; return whether both messages arrived in full.
+    """The body of a send and a receive at once: both, and whether they arrived in full.
 
     None is a message to or from PROC_NULL.
     """
+    rank = calling_rank()
+    communicator = communicator_of(comm, rank)
+    process: Process = rank.process
+    send = new_send(comm, communicator, process, sent, dest, send_tag, STANDARD)
+    receive = new_receive(comm, communicator, process, received, source, receive_tag)
     both: list[KernelRequest] = []
     if send is not None:
         send.immediate = True
@@ -312,8 +269,9 @@ def exchange(process: Process, send: Send | None, receive: Receive | None) -> bo
         process.prepare_exchange(both, both)
         process.perform()
     if send is None or receive is None:
-        return False
-    return not receive.truncated and receive.message is not None and not withdrawn(send)
+        return send, receive, False
+    whole = not receive.truncated and receive.message is not None and not withdrawn(send)
+    return send, receive, whole
 
 
 def withdrawn(send: Send) -> bool:
@@ -334,17 +292,19 @@ def unpickle(buffer: ObjectBuffer) -> Any:
     return pickle.loads(data)
 
 
-def object_buffer(buf: object, source: object) -> tuple[ObjectBuffer, int]:
-    """The buffer of a lower-case receive, and its size.
+def object_buffer(buf: object, source: object, default: int = UNLIMITED) -> ObjectBuffer:
+    """The buffer of a lower-case receive.
 
-    A program may pass the memory, or an integer for the size.
+    A program may pass the memory, an integer for its size in bytes, or None for the `default`.
     """
-    if buf is None or source == PROC_NULL:
-        return ObjectBuffer(), UNLIMITED
+    if buf is None:
+        return ObjectBuffer(default)
+    if source == PROC_NULL:
+        return ObjectBuffer()
     if spellings.is_integral(buf):
-        return ObjectBuffer(), spellings.object_size(buf)
+        return ObjectBuffer(spellings.object_size(buf))
     memory = acquire(buf, writable=True).memory
-    return ObjectBuffer(memory), memory.nbytes
+    return ObjectBuffer(memory.nbytes, memory)
 
 
 def interruption(request: Envelope) -> int:

@@ -1,13 +1,14 @@
-"""The short way of non-blocking sends and receives of memory, from start to completion.
+"""The start of non-blocking sends and receives, and a short way to complete them.
 
-It is for handles without an integer in C code, operations that are not persistent, and calls
-without a status. The functions for completion return False, without an effect, in all other cases.
+The functions for completion are for handles without an integer in C code, operations that are not
+persistent, and calls without a status. They return False, without an effect, in all other cases.
 
 This module is compiled.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pysmpi.kernel.process import Process
@@ -17,14 +18,8 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.handles import Handle, _cells
 from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers.contiguous import MessageRegion
-from pysmpi.mpi.point_to_point.envelopes import (
-    communicator_of,
-    receive_message,
-    receive_of,
-    send_message,
-    send_of,
-    withdrawn,
-)
+from pysmpi.mpi.groups.communicator import communicator_of
+from pysmpi.mpi.point_to_point.envelopes import new_receive, new_send, withdrawn
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, SendOperation
 
 if TYPE_CHECKING:
@@ -40,16 +35,13 @@ _written: Final[Any] = _cells
 
 
 def send_later(
-    comm: object, spec: object, dest: object, tag: object, mode: int, kind: type[H]
+    comm: object, payload: object, dest: object, tag: object, mode: int, kind: type[H]
 ) -> H:
-    """Start a send of memory; return a handle of class `kind`."""
+    """Start a send of a message or of packed data; return a handle of class `kind`."""
     rank = calling_rank()
-    message = send_message(spec, dest)
     communicator = communicator_of(comm, rank)
     process: Process = rank.process
-    send = send_of(
-        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, dest, tag, mode
-    )
+    send = new_send(comm, communicator, process, payload, dest, tag, mode)
     operation: RequestOperation
     if send is None:
         operation = NoOperation(rank, comm, False)
@@ -58,33 +50,38 @@ def send_later(
         operation = _SEND(rank, comm, None)
         operation.request = send
         process.start(send)
-    return _handle(kind, operation, message)
+    return _handle(kind, operation, payload)
 
 
-def receive_later(comm: object, spec: object, source: object, tag: object, kind: type[H]) -> H:
-    """Start a receive into memory; return a handle of class `kind`."""
+def receive_later(
+    comm: object,
+    payload: object,
+    source: object,
+    tag: object,
+    kind: type[H],
+    unpickle: Callable[[Any], object] | None = None,
+) -> H:
+    """Start a receive into a message or an `ObjectBuffer`; return a handle of class `kind`."""
     rank = calling_rank()
-    message = receive_message(spec, source)
     communicator = communicator_of(comm, rank)
     process: Process = rank.process
-    receive = receive_of(
-        comm, communicator, communicator.p2p, process.pid, message, message.nbytes, source, tag
-    )
+    receive = new_receive(comm, communicator, process, payload, source, tag)
     operation: RequestOperation
     if receive is None:
         operation = NoOperation(rank, comm, True)
     else:
-        operation = _RECEIVE(rank, comm, None)
+        operation = _RECEIVE(rank, comm, None, unpickle)
         operation.request = receive
         process.start(receive)
-    return _handle(kind, operation, message)
+    return _handle(kind, operation, payload)
 
 
-def _handle(kind: type[H], operation: RequestOperation, message: MessageRegion) -> H:
-    made = _new(kind)
-    made._impl = operation
-    made.ob_buf = message
-    return made  # type: ignore[no-any-return]
+def _handle(kind: type[H], operation: RequestOperation, payload: object) -> H:
+    handle = _new(kind)
+    handle._impl = operation
+    if isinstance(payload, MessageRegion):
+        handle.ob_buf = payload
+    return handle  # type: ignore[no-any-return]
 
 
 def wait_for(handle: Any) -> bool:

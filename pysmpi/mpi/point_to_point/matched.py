@@ -15,7 +15,7 @@ from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.spellings import receive
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, ObjectBuffer, new_receive, unpickle
+from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer, new_receive, unpickle
 from pysmpi.mpi.point_to_point.operations import NoOperation, ReceiveOperation, describe
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
 from pysmpi.mpi.point_to_point.requests import Request
@@ -130,7 +130,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     def Irecv(self, buf: BufSpec) -> Request:
         """Non-blocking receive of matched message."""
         message = receive(buf, PROC_NULL if self._impl is NO_PROC else 0)
-        request = self._receive(message, message.nbytes, None)
+        request = self._receive(message, None)
         request.ob_buf = message
         return request
 
@@ -144,9 +144,9 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
     @mpi.point_to_point("3.8.3")
     def irecv(self) -> Request:
         """Non-blocking receive of matched message."""
-        return self._receive(ObjectBuffer(), UNLIMITED, unpickle)
+        return self._receive(ObjectBuffer(), unpickle)
 
-    def _receive(self, payload: Any, nbytes: int, unpickle: Any) -> Request:
+    def _receive(self, payload: Any, unpickle: Any) -> Request:
         match: Match = self._live()
         rank = current()
         if match.send is None:
@@ -156,9 +156,7 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         process.finish_compute()
         send = match.send
         comm = match.comm
-        receive = new_receive(
-            comm, rank, comm._communicator(), payload, nbytes, send.source, send.tag
-        )
+        receive = new_receive(comm, comm._communicator(), process, payload, send.source, send.tag)
         assert receive is not None
         operation = ReceiveOperation(rank, comm, None, unpickle)
         operation.request = receive

@@ -110,8 +110,8 @@ class NoOperation(RequestOperation):
         return SUCCESS
 
 
-class SendOperation(RequestOperation):
-    """A send that was started; `make` prepares it anew for a persistent one."""
+class MessageOperation(RequestOperation):
+    """A send or a receive that was started; `make` prepares it anew for a persistent one."""
 
     __slots__ = ("make", "cancelled")
 
@@ -131,6 +131,24 @@ class SendOperation(RequestOperation):
         self.request = request
         self.rank.process.start(request)
 
+    def cancel(self) -> None:
+        # A detached send is done, and a matched one is in no mailbox.
+        request: Any = self.request
+        if request is None or request.done:
+            return
+        if isinstance(request, Receive) and request.message is not None:
+            return
+        box = mailbox_at(request.context, request.destination)
+        if box is not None and box.cancel(request):
+            self.cancelled = True
+            request.complete(self.rank.engine.now)
+
+
+class SendOperation(MessageOperation):
+    """A send that was started."""
+
+    __slots__ = ()
+
     def fill(self, status: Status | None) -> int:
         if status is not None:
             status._fill(ANY_SOURCE, ANY_TAG, 0, self.cancelled)
@@ -139,21 +157,11 @@ class SendOperation(RequestOperation):
             return interruption(send)
         return SUCCESS
 
-    def cancel(self) -> None:
-        # A detached or matched send cannot be called back.
-        send: Any = self.request
-        if send is None or send.done:
-            return
-        box = mailbox_at(send.context, send.destination)
-        if box is not None and box.cancel(send):
-            self.cancelled = True
-            send.complete(self.rank.engine.now)
 
-
-class ReceiveOperation(RequestOperation):
+class ReceiveOperation(MessageOperation):
     """A receive that was started; `unpickle` makes the object of a lower-case one."""
 
-    __slots__ = ("make", "cancelled", "unpickle")
+    __slots__ = ("unpickle",)
 
     def __init__(
         self,
@@ -169,13 +177,6 @@ class ReceiveOperation(RequestOperation):
         self.cancelled = False
         self.unpickle = unpickle
 
-    def start(self) -> None:
-        assert self.make is not None
-        request = self.make()
-        self.cancelled = False
-        self.request = request
-        self.rank.process.start(request)
-
     def fill(self, status: Status | None) -> int:
         return describe(self.request, status, self.cancelled)
 
@@ -184,15 +185,6 @@ class ReceiveOperation(RequestOperation):
         if self.unpickle is None or self.cancelled or request is None:
             return None
         return self.unpickle(request.payload)
-
-    def cancel(self) -> None:
-        receive: Any = self.request
-        if receive is None or receive.done or receive.message is not None:
-            return
-        box = mailbox_at(receive.context, receive.destination)
-        if box is not None and box.cancel(receive):
-            self.cancelled = True
-            receive.complete(self.rank.engine.now)
 
 
 class Template:
@@ -228,40 +220,36 @@ TEMPLATES: StateSlot[Communicator, dict[tuple[int, bool, int, int], Template]] =
 )
 
 
-class PersistentSend(SendOperation):
+class PersistentOperation(MessageOperation):
+    """A send or a receive that is started again and again (MPI 4.1, section 3.9)."""
+
+    __slots__ = ()
+    persistent = True
+
+    template: Template
+
+    def __init__(
+        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
+    ) -> None:
+        super().__init__(rank, subject, make)
+        self.template = template  # type: ignore[misc]  # a slot of the subclasses
+        template.operation = ref(self)
+
+    def start(self) -> None:
+        self.template.started = True
+        super().start()
+
+
+class PersistentSend(PersistentOperation, SendOperation):
     """A send made by one of the `*send_init` calls."""
 
     __slots__ = ("template",)
-    persistent = True
-
-    def __init__(
-        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
-    ) -> None:
-        super().__init__(rank, subject, make)
-        self.template = template
-        template.operation = ref(self)
-
-    def start(self) -> None:
-        self.template.started = True
-        SendOperation.start(self)
 
 
-class PersistentReceive(ReceiveOperation):
+class PersistentReceive(PersistentOperation, ReceiveOperation):
     """A receive made by `Recv_init`."""
 
     __slots__ = ("template",)
-    persistent = True
-
-    def __init__(
-        self, rank: Rank, subject: object, make: Callable[[], KernelRequest], template: Template
-    ) -> None:
-        super().__init__(rank, subject, make)
-        self.template = template
-        template.operation = ref(self)
-
-    def start(self) -> None:
-        self.template.started = True
-        ReceiveOperation.start(self)
 
 
 class PairOperation(RequestOperation):

@@ -9,7 +9,7 @@ from pysmpi.kernel.requests import Receive
 from pysmpi.mpi.base.constants import ANY_TAG, PROC_NULL
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.point_to_point.envelopes import UNLIMITED, interrupted, new_receive
+from pysmpi.mpi.point_to_point.envelopes import interrupted, new_receive
 from pysmpi.mpi.point_to_point.operations import describe
 from pysmpi.mpi.point_to_point.polling import look
 
@@ -55,7 +55,7 @@ def look_for_message(
 def _new_probe(
     comm: Any, rank: Rank, source: int, tag: int, status: Status | None
 ) -> Receive | None:
-    probe = new_receive(comm, rank, comm._communicator(), None, UNLIMITED, source, tag)
+    probe = new_receive(comm, comm._communicator(), rank.process, None, source, tag)
     if probe is None and status is not None:
         status._fill(PROC_NULL, ANY_TAG, 0)
     return probe

@@ -17,7 +17,6 @@ from pysmpi.mpi.base.exceptions import cint, fail, whole
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion, reduction, unread
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.arguments import WindowTarget, one_sided, single
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.operators.arithmetic import NO_OP, REPLACE, Operator, check, element
@@ -32,6 +31,7 @@ from pysmpi.mpi.rma.accesses import (
     GetAccumulate,
     Put,
 )
+from pysmpi.mpi.rma.arguments import WindowTarget, one_sided, single
 from pysmpi.mpi.rma.window import RemoteAccess, WindowSide
 
 if TYPE_CHECKING:

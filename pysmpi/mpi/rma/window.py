@@ -22,7 +22,8 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion, place
 from pysmpi.mpi.collective.contribution import WithoutData
-from pysmpi.mpi.collective.execution import alone, call_of, schedule_of
+from pysmpi.mpi.collective.execution import alone
+from pysmpi.mpi.collective.schedules import schedule_of, scheduled_call
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import Communicator
@@ -225,8 +226,8 @@ class WindowSide:
     def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
         communicator = self.window.communicator
-        part = WithoutData(communicator, self.me, call_of(communicator, self.me, "barrier"))
-        part.begin(communicator.next_call(self.me))
+        part = WithoutData(communicator, self.me, scheduled_call(communicator, self.me, "barrier"))
+        part.begin()
         if not alone(part):
             schedule, context, me = schedule_of(part)
             rank.process.execute(schedule, context, me, tag_of(part.number, "barrier"))

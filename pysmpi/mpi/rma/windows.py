@@ -44,7 +44,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.contribution import WithoutData
-from pysmpi.mpi.collective.execution import call_of, inherit_levels, schedule_of
+from pysmpi.mpi.collective.schedules import inherit_levels, schedule_of, scheduled_call
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.groups.agreement import agree
 from pysmpi.mpi.groups.communicator import Communicator, new_communicator
@@ -74,9 +74,9 @@ _HINTS = {
 def _pointers(rank: Rank, communicator: Communicator) -> Schedule:
     """The messages in which the processes tell each other where their memory is."""
     me = communicator.rank_of(rank.pid)
-    call = call_of(communicator, me, "allgather", POINTER)
+    call = scheduled_call(communicator, me, "allgather", POINTER)
     part = WithoutData(communicator, me, call)
-    part.begin(communicator.begun(me))
+    part.number = communicator.begun(me)
     schedule, _, _ = schedule_of(part)
     return schedule
 
