@@ -1,8 +1,8 @@
 """Attributes of communicators, datatypes and windows (MPI 4.1, section 7.7).
 
-Keyvals and attributes are private to a rank. The classes with attributes implement their five
-methods with `create_keyval`, `free_keyval`, `get`, `set` and `delete` of this module. They call
-`copied` when they duplicate an object and `deleted` when they free one. `PREDEFINED` holds the
+Keyvals and attributes are private to a rank. `with_attributes` declares the five methods of a class
+with attributes. These classes call `copied` when they duplicate an object and `deleted` when they
+free one. `PREDEFINED` holds the
 values of the predefined keyvals of a family.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index
-from typing import Any
+from typing import Any, Self
 
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
@@ -26,6 +26,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.errhandlers import FAILURES, show
 from pysmpi.mpi.base.exceptions import Exception, cint, fail, no_integer, truth, user_errors
+from pysmpi.mpi.base.families import C, having
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank, World, current
 from pysmpi.mpi.base.state import StateSlot
@@ -283,3 +284,41 @@ def reported(error: BaseException) -> int:
     """Print an exception out of a callback; return its error code."""
     show(error)
     return int(error) if isinstance(error, Exception) else ERR_OTHER
+
+
+class WithAttributes:
+    """The methods of handles whose objects have attributes: see `families.having`."""
+
+    __slots__ = ()
+
+    def Get_attr(self, keyval: int) -> int | Any | None:
+        """Retrieve attribute value by key."""
+        return get(self, keyval)  # type: ignore[arg-type]
+
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
+        """Store attribute value associated with a key."""
+        set(self, keyval, attrval)  # type: ignore[arg-type]
+
+    def Delete_attr(self, keyval: int) -> None:
+        """Delete attribute value associated with a key."""
+        delete(self, keyval)  # type: ignore[arg-type]
+
+    @classmethod
+    def Create_keyval(
+        cls,
+        copy_fn: Callable[[Self, int, Any], Any] | None = None,
+        delete_fn: Callable[[Self, int, Any], None] | None = None,
+        nopython: bool = False,
+    ) -> int:
+        """Create a new attribute key for objects."""
+        return create_keyval(cls, copy_fn, delete_fn, nopython)  # type: ignore[arg-type]
+
+    @classmethod
+    def Free_keyval(cls, keyval: int) -> int:
+        """Free an attribute key for objects."""
+        return free_keyval(cls, keyval)  # type: ignore[arg-type]
+
+
+def with_attributes(section: str, noun: str) -> Callable[[C], C]:
+    """Declare the methods of `WithAttributes` for a class; `noun` is "a" and its objects' name."""
+    return having(WithAttributes, section, noun)

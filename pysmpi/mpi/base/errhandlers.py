@@ -3,8 +3,8 @@
 The handler of a communicator, window, file or session is private to a rank, as it is private to a
 process in a real MPI: each rank has a table from objects to handlers.
 
-The classes with error handlers implement their four methods with `create`, `get`, `set` and `call`
-of this module, and copy or remove the handler of an object with `inherit` and `forget`.
+`with_errhandler` declares the four methods of a class with error handlers. These classes copy or
+remove the handler of an object with `inherit` and `forget`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from pysmpi.mpi.base.constants import ERR_ERRHANDLER, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception, cint, error_handlers, fail
+from pysmpi.mpi.base.families import C, having
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
@@ -308,3 +309,31 @@ def show(error: BaseException) -> None:
     while trace is not None and is_own(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     traceback.print_exception(type(error), error, trace, file=sys.stderr)
+
+
+class WithErrhandler:
+    """The methods of handles whose objects have an error handler: see `families.having`."""
+
+    __slots__ = ()
+
+    @classmethod
+    def Create_errhandler(cls, errhandler_fn: Callable[[Self, int], None]) -> Errhandler:
+        """Create a new error handler for objects."""
+        return create(cls, errhandler_fn)  # type: ignore[arg-type]
+
+    def Get_errhandler(self) -> Errhandler:
+        """Get the error handler for an object."""
+        return get(self)  # type: ignore[arg-type]
+
+    def Set_errhandler(self, errhandler: Errhandler) -> None:
+        """Set the error handler for an object."""
+        set(self, errhandler)  # type: ignore[arg-type]
+
+    def Call_errhandler(self, errorcode: int) -> None:
+        """Call the error handler installed on an object."""
+        call(self, errorcode)  # type: ignore[arg-type]
+
+
+def with_errhandler(section: str, noun: str) -> Callable[[C], C]:
+    """Declare the methods of `WithErrhandler` for a class; `noun` is "a" and its objects' name."""
+    return having(WithErrhandler, section, noun, {"Call_errhandler": "9.5.2"})

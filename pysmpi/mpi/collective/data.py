@@ -13,10 +13,11 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import ERR_INTERN
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, place
-from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.moving import copied, packed, saved, transfer
 from pysmpi.mpi.groups.communicator import Communicator
 
@@ -74,8 +75,9 @@ class Broadcast(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Broadcast(self.communicator, self.me, self.scheduled, self.message, self.sends)
-        return self._as_before(made)
+        return self._as_before(
+            Broadcast(self.communicator, self.me, self.scheduled, self.message, self.sends)
+        )
 
     def collect(self) -> None:
         """Copy the root's message."""
@@ -115,8 +117,9 @@ class Gather(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Gather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
-        return self._as_before(made)
+        return self._as_before(
+            Gather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
+        )
 
     def collect(self) -> None:
         """At the root: take the blocks that have not been delivered."""
@@ -188,8 +191,9 @@ class Scatter(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Scatter(self.communicator, self.me, self.scheduled, self.blocks, self.message)
-        return self._as_before(made)
+        return self._as_before(
+            Scatter(self.communicator, self.me, self.scheduled, self.blocks, self.message)
+        )
 
     def collect(self) -> None:
         """Copy the own block."""
@@ -249,8 +253,9 @@ class Allgather(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Allgather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
-        return self._as_before(made)
+        return self._as_before(
+            Allgather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
+        )
 
     def collect(self) -> None:
         """Take all blocks."""
@@ -292,10 +297,10 @@ class Allgather(Contribution):
             return True
         if not self.complete() or not PAYLOAD.folded(blocks):
             return False
-        known = self.other.result
-        if known is None and all(_folded(each.message) for each in self.values.values()):
-            known = self.other.result = FOLDED
-        return known is FOLDED
+        result = self.other.result
+        if result is None and all(_folded(each.message) for each in self.values.values()):
+            result = self.other.result = FOLDED
+        return result is FOLDED
 
     def release(self) -> None:
         """Leave a copy, unless it is in the joined one."""
@@ -324,8 +329,9 @@ class Alltoall(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Alltoall(self.communicator, self.me, self.scheduled, self.outgoing, self.incoming)
-        return self._as_before(made)
+        return self._as_before(
+            Alltoall(self.communicator, self.me, self.scheduled, self.outgoing, self.incoming)
+        )
 
     def begin(self) -> None:
         """In place, the contribution would be overwritten: save it."""
@@ -389,9 +395,9 @@ class Alltoall(Contribution):
             return False
         other = self.other
         if other.result is None:
-            found = [contribution.area() for _, contribution in sorted(self.values.items())]
-            lengths = {-1 if area is None else len(area) for area in found}
-            other.result = (found, lengths.pop() if len(lengths) == 1 else -1)
+            parts = [contribution.area() for _, contribution in sorted(self.values.items())]
+            lengths = {-1 if area is None else len(area) for area in parts}
+            other.result = (parts, lengths.pop() if len(lengths) == 1 else -1)
         areas, length = other.result
         if length != nbytes * len(self.shared.values):
             return False

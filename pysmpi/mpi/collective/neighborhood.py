@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
 from pysmpi.mpi.base.state import StateSlot
@@ -16,7 +17,7 @@ from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held, reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments import blocks_of, blocks_w, count_of, counts_of
-from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall, WithoutData
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData
 from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.moving import saved, transfer
 from pysmpi.mpi.collective.nonblocking import begin, keep

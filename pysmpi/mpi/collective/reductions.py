@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi.collectives.order import Order
+from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.contiguous import whole
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.collective.contribution import Contribution, ScheduledCall
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.moving import packed, saved, transfer
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
 from pysmpi.mpi.collective.schedules import reduced
@@ -84,11 +85,11 @@ class Reduction(Combining):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Reduction(
+        contribution = Reduction(
             self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
             self.count, self.record, self.stop, self.start,
         )  # fmt: skip
-        return self._as_before(made)
+        return self._as_before(contribution)
 
     def settle(self) -> None:
         """Copy a few bytes, and do without views: both take less memory."""
@@ -109,13 +110,13 @@ class Reduction(Combining):
 
         In the order of an algorithm, a result for each rank; else a result for all.
         """
-        found: tuple[int, object] | None = shared.result
-        if found is None:
+        outcome: tuple[int, object] | None = shared.result
+        if outcome is None:
             contributions: dict[int, Reduction] = shared.values
             streams = [packed(contributions[rank].message) for rank in range(len(contributions))]
             nbytes = len(streams[0])
             if any(len(stream) != nbytes for stream in streams):
-                found = (ERR_TRUNCATE, b"")
+                outcome = (ERR_TRUNCATE, b"")
             else:
                 order = order_for(self.communicator, self.call, self.operator, self.record)
                 result: Any
@@ -124,14 +125,14 @@ class Reduction(Combining):
                 else:
                     trees = Evaluation(order, self.operator, streams, self.record)
                     result = [trees.of_rank(rank) for rank in range(len(streams))]
-                found = (SUCCESS, result)
-            shared.result = found
-        return found
+                outcome = (SUCCESS, result)
+            shared.result = outcome
+        return outcome
 
     def collect(self) -> None:
         """Copy the result, or a part of it."""
-        place = self.target
-        target = place if place is None or isinstance(place, MessageRegion) else whole(place)
+        buffer = self.target
+        target = buffer if buffer is None or isinstance(buffer, MessageRegion) else whole(buffer)
         if target is None or self.stop == self.start or (PAYLOAD.active and self._stays(target)):
             return
         other = self.other
@@ -206,11 +207,11 @@ class Prefix(Combining):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Prefix(
+        contribution = Prefix(
             self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
             self.exclusive, self.record,
         )  # fmt: skip
-        return self._as_before(made)
+        return self._as_before(contribution)
 
     def begin(self) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""

@@ -132,8 +132,7 @@ def _hosts(communicator: Communicator) -> tuple[Nodes | None, Nodes | None]:
 
 def nodes_of(communicator: Communicator) -> Nodes | None:
     """The node of each rank; None where every rank has one for itself."""
-    known = communicator.nodes
-    if known is None:
+    if communicator.nodes is None:
         ranks = communicator.universe.ranks
         hosts = [ranks[pid].host for pid in communicator.group]
         nodes = None
@@ -141,8 +140,8 @@ def nodes_of(communicator: Communicator) -> Nodes | None:
             numbers = [host.index for host in hosts]
             if len(set(numbers)) < len(numbers):
                 nodes = Nodes(numbers)
-        known = communicator.nodes = (nodes,)
-    result: Nodes | None = known[0]
+        communicator.nodes = (nodes,)
+    result: Nodes | None = communicator.nodes[0]
     return result
 
 
@@ -168,12 +167,12 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
     if len(cache.levels) > 0:
         ready = ready_before(communicator, _order(contribution))
     cached: CachedCall | None = scheduled.cached
-    known: Schedule | None = None
+    latest: Schedule | None = None
     if cached is not None and scheduled.ready == ready and me not in cached.ready:
-        known = UNDECIDED if cached.live else cached.schedules.get(me)
-    if known is None:
-        known = _build(contribution, cache, ready)
-    return known, contribution.context or communicator.coll, me
+        latest = UNDECIDED if cached.live else cached.schedules.get(me)
+    if latest is None:
+        latest = _build(contribution, cache, ready)
+    return latest, contribution.context or communicator.coll, me
 
 
 def _build(contribution: Contribution, cache: CallCache, ready: frozenset[str]) -> Schedule:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from pysmpi.mpi.base import attributes, errhandlers
+from pysmpi.mpi.base.attributes import WithAttributes, with_attributes
 from pysmpi.mpi.base.constants import (
     CONGRUENT,
     ERR_ARG,
@@ -17,6 +17,7 @@ from pysmpi.mpi.base.constants import (
     UNDEFINED,
     UNEQUAL,
 )
+from pysmpi.mpi.base.errhandlers import WithErrhandler, with_errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
@@ -73,8 +74,11 @@ def local(rank: Rank, impl: Any) -> Local:
     return found
 
 
+@with_attributes("7.7.2", "a communicator")
+@with_errhandler("9.3.1", "a communicator")
 class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, FaultTolerance,
-           Handle, kind=1, null=0x04000000, error=ERR_COMM):  # fmt: skip
+           WithAttributes, WithErrhandler, Handle, kind=1, null=0x04000000,
+           error=ERR_COMM):  # fmt: skip
     """Communication context."""
 
     __slots__ = ()
@@ -408,63 +412,6 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if self._sync() is None:
             return False
         return self._communicator().topology is not None
-
-    # Attributes and error handlers.
-
-    @mpi.local("7.7.2")
-    def Get_attr(self, keyval: int) -> int | Any | None:
-        """Retrieve attribute value by key."""
-        return attributes.get(self, keyval)
-
-    @mpi.local("7.7.2")
-    def Set_attr(self, keyval: int, attrval: object) -> None:
-        """Store attribute value associated with a key."""
-        attributes.set(self, keyval, attrval)
-
-    @mpi.local("7.7.2")
-    def Delete_attr(self, keyval: int) -> None:
-        """Delete attribute value associated with a key."""
-        attributes.delete(self, keyval)
-
-    @classmethod
-    @mpi.local("7.7.2")
-    def Create_keyval(
-        cls,
-        copy_fn: Callable[[Comm, int, Any], Any] | None = None,
-        delete_fn: Callable[[Comm, int, Any], None] | None = None,
-        nopython: bool = False,
-    ) -> int:
-        """Create a new attribute key for communicators."""
-        return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
-
-    @classmethod
-    @mpi.local("7.7.2")
-    def Free_keyval(cls, keyval: int) -> int:
-        """Free an attribute key for communicators."""
-        return attributes.free_keyval(cls, keyval)
-
-    @classmethod
-    @mpi.local("9.3.1")
-    def Create_errhandler(
-        cls, errhandler_fn: Callable[[Comm, int], None]
-    ) -> errhandlers.Errhandler:
-        """Create a new error handler for communicators."""
-        return errhandlers.create(cls, errhandler_fn)
-
-    @mpi.local("9.3.1")
-    def Get_errhandler(self) -> errhandlers.Errhandler:
-        """Get the error handler for a communicator."""
-        return errhandlers.get(self)
-
-    @mpi.local("9.3.1")
-    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
-        """Set the error handler for a communicator."""
-        errhandlers.set(self, errhandler)
-
-    @mpi.local("9.5.2")
-    def Call_errhandler(self, errorcode: int) -> None:
-        """Call the error handler installed on a communicator."""
-        errhandlers.call(self, errorcode)
 
     @mpi.collective("11.4.2")
     def Abort(self, errorcode: int = 0) -> NoReturn:

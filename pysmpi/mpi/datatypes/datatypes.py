@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import attributes as _attributes
 from pysmpi.mpi.base import constants as c
+from pysmpi.mpi.base.attributes import WithAttributes, with_attributes
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
 from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
 from pysmpi.mpi.base.integers import plain_integers
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # given by a rank
 
 
-class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
+@with_attributes("7.7.4", "a datatype")
+class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
     """Datatype object."""
 
     __slots__ = ()
@@ -424,37 +426,10 @@ class Datatype(Handle, kind=3, null=typetable.NULL, error=c.ERR_TYPE):
     # Attributes.
 
     @mpi.local("7.7.4")
-    def Get_attr(self, keyval: int) -> int | Any | None:
-        """Retrieve attribute value by key."""
-        return _attributes.get(self, keyval)
-
-    @mpi.local("7.7.4")
-    def Set_attr(self, keyval: int, attrval: object) -> None:
+    def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Store attribute value associated with a key."""
         self._live().marked = True
         _attributes.set(self, keyval, attrval)
-
-    @mpi.local("7.7.4")
-    def Delete_attr(self, keyval: int) -> None:
-        """Delete attribute value associated with a key."""
-        _attributes.delete(self, keyval)
-
-    @classmethod
-    @mpi.local("7.7.4")
-    def Create_keyval(
-        cls,
-        copy_fn: Callable[[Datatype, int, Any], Any] | None = None,
-        delete_fn: Callable[[Datatype, int, Any], None] | None = None,
-        nopython: bool = False,
-    ) -> int:
-        """Create a new attribute key for datatypes."""
-        return _attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
-
-    @classmethod
-    @mpi.local("7.7.4")
-    def Free_keyval(cls, keyval: int) -> int:
-        """Free an attribute key for datatypes."""
-        return _attributes.free_keyval(cls, keyval)
 
     # Names. They belong to the rank, also those of predefined datatypes.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base import errhandlers
+from pysmpi.mpi.base.errhandlers import WithErrhandler, with_errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, truth
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
@@ -36,7 +37,8 @@ WORD = 8
 NAME = 256
 
 
-class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"):
+@with_errhandler("9.3.3", "a file")
+class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"):
     """File I/O context."""
 
     __slots__ = ()
@@ -438,31 +440,6 @@ class File(DataAccess, Handle, kind=0, null=0, error=c.ERR_FILE, release="Close"
         # Written data is already in the file: the call takes an agreement and one latency.
         self._together("sync", None, lambda value: None)
         self._visit()
-
-    # Error handlers.
-
-    @classmethod
-    @mpi.local("9.3.3")
-    def Create_errhandler(
-        cls, errhandler_fn: Callable[[File, int], None]
-    ) -> errhandlers.Errhandler:
-        """Create a new error handler for files."""
-        return errhandlers.create(cls, errhandler_fn)
-
-    @mpi.local("9.3.3")
-    def Get_errhandler(self) -> errhandlers.Errhandler:
-        """Get the error handler for a file."""
-        return errhandlers.get(self)
-
-    @mpi.local("9.3.3")
-    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
-        """Set the error handler for a file."""
-        errhandlers.set(self, errhandler)
-
-    @mpi.local("9.5.2")
-    def Call_errhandler(self, errorcode: int) -> None:
-        """Call the error handler installed on a file."""
-        errhandlers.call(self, errorcode)
 
 
 FILE_NULL = File._define("FILE_NULL", None, 0)

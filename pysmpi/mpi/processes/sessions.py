@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pysmpi.mpi.base import errhandlers, options
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_SESSION
-from pysmpi.mpi.base.errhandlers import Errhandler
+from pysmpi.mpi.base.errhandlers import Errhandler, WithErrhandler, with_errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
 from pysmpi.mpi.base.handles import Handle, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
@@ -46,7 +46,10 @@ def _count(change: int) -> None:
     options.put(known._replace(sessions=known.sessions + change))
 
 
-class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Finalize"):
+@with_errhandler("9.3.4", "a session")
+class Session(
+    WithErrhandler, Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Finalize"
+):
     """Session context."""
 
     __slots__ = ()
@@ -144,29 +147,6 @@ class Session(Handle, kind=14, null=0x38000000, error=ERR_SESSION, release="Fina
     def Iflush_buffer(self) -> Request:
         """Nonblocking flush for buffered messages."""
         return buffered.flush_later(self._live(), self)
-
-    # Error handlers.
-
-    @classmethod
-    @mpi.local("9.3.4")
-    def Create_errhandler(cls, errhandler_fn: Callable[[Session, int], None]) -> Errhandler:
-        """Create a new error handler for sessions."""
-        return errhandlers.create(cls, errhandler_fn)
-
-    @mpi.local("9.3.4")
-    def Get_errhandler(self) -> Errhandler:
-        """Get the error handler for a session."""
-        return errhandlers.get(self)
-
-    @mpi.local("9.3.4")
-    def Set_errhandler(self, errhandler: Errhandler) -> None:
-        """Set the error handler for a session."""
-        errhandlers.set(self, errhandler)
-
-    @mpi.local("9.5.2")
-    def Call_errhandler(self, errorcode: int) -> None:
-        """Call the error handler installed on a session."""
-        errhandlers.call(self, errorcode)
 
 
 session_classes.append(Session)

@@ -6,14 +6,14 @@ those that synchronise in `epochs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ctypes import addressof, c_char
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import attributes, errhandlers
+from pysmpi.mpi.base.attributes import WithAttributes, with_attributes
 from pysmpi.mpi.base.constants import (
     ERR_BASE,
     ERR_DISP,
@@ -36,6 +36,7 @@ from pysmpi.mpi.base.constants import (
     WIN_SIZE,
     WIN_UNIFIED,
 )
+from pysmpi.mpi.base.errhandlers import WithErrhandler, with_errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, whole
 from pysmpi.mpi.base.exporting import Exporter, acquire, address_of
 from pysmpi.mpi.base.handles import Handle, wrong_type
@@ -81,7 +82,19 @@ def _pointers(rank: Rank, communicator: Communicator) -> Schedule:
     return schedule
 
 
-class Win(OneSided, Synchronization, Handle, Exporter, kind=8, null=0x20000000, error=ERR_WIN):
+@with_attributes("7.7.3", "a window")
+@with_errhandler("9.3.2", "a window")
+class Win(
+    OneSided,
+    Synchronization,
+    WithAttributes,
+    WithErrhandler,
+    Handle,
+    Exporter,
+    kind=8,
+    null=0x20000000,
+    error=ERR_WIN,
+):
     """Remote memory access context."""
 
     __slots__ = ()
@@ -306,40 +319,6 @@ class Win(OneSided, Synchronization, Handle, Exporter, kind=8, null=0x20000000, 
         """Group rank."""
         return self._live().me
 
-    # Attributes.
-
-    @mpi.local("7.7.3")
-    def Get_attr(self, keyval: int) -> int | Any | None:
-        """Retrieve attribute value by key."""
-        return attributes.get(self, keyval)
-
-    @mpi.local("7.7.3")
-    def Set_attr(self, keyval: int, attrval: Any) -> None:
-        """Store attribute value associated with a key."""
-        attributes.set(self, keyval, attrval)
-
-    @mpi.local("7.7.3")
-    def Delete_attr(self, keyval: int) -> None:
-        """Delete attribute value associated with a key."""
-        attributes.delete(self, keyval)
-
-    @classmethod
-    @mpi.local("7.7.3")
-    def Create_keyval(
-        cls,
-        copy_fn: Callable[[Win, int, Any], Any] | None = None,
-        delete_fn: Callable[[Win, int, Any], None] | None = None,
-        nopython: bool = False,
-    ) -> int:
-        """Create a new attribute key for windows."""
-        return attributes.create_keyval(cls, copy_fn, delete_fn, nopython)
-
-    @classmethod
-    @mpi.local("7.7.3")
-    def Free_keyval(cls, keyval: int) -> int:
-        """Free an attribute key for windows."""
-        return attributes.free_keyval(cls, keyval)
-
     @property
     def attrs(self) -> tuple[int, int, int]:
         """Attributes."""
@@ -356,29 +335,6 @@ class Win(OneSided, Synchronization, Handle, Exporter, kind=8, null=0x20000000, 
         """Memory model."""
         self._live()
         return WIN_UNIFIED
-
-    # Error handlers.
-
-    @classmethod
-    @mpi.local("9.3.2")
-    def Create_errhandler(cls, errhandler_fn: Callable[[Win, int], None]) -> errhandlers.Errhandler:
-        """Create a new error handler for windows."""
-        return errhandlers.create(cls, errhandler_fn)
-
-    @mpi.local("9.3.2")
-    def Get_errhandler(self) -> errhandlers.Errhandler:
-        """Get the error handler for a window."""
-        return errhandlers.get(self)
-
-    @mpi.local("9.3.2")
-    def Set_errhandler(self, errhandler: errhandlers.Errhandler) -> None:
-        """Set the error handler for a window."""
-        errhandlers.set(self, errhandler)
-
-    @mpi.local("9.5.2")
-    def Call_errhandler(self, errorcode: int) -> None:
-        """Call the error handler installed on a window."""
-        errhandlers.call(self, errorcode)
 
     # Names.
 
