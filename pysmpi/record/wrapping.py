@@ -15,10 +15,13 @@ from typing import Any
 
 from mpi4py import MPI
 
+from pysmpi.collectives.call import REDUCING
 from pysmpi.errors import UsageError
+from pysmpi.kernel.matching import ANY
 from pysmpi.python import class_dictionary
-from pysmpi.record.notes import UNLIMITED, KnownComm, Notes, Pending
-from pysmpi.record.sizes import message, parts
+from pysmpi.record.collective_arguments import OPERATIONS, of_buffers, of_objects
+from pysmpi.record.notes import UNLIMITED, Notes, Pending
+from pysmpi.record.sizes import message
 
 Given = dict[str, Any]  # the arguments of a call by name
 After = Callable[[Any], None] | None
@@ -59,10 +62,9 @@ def _receive_operation(notes: Notes, comm: object, source: int, tag: int, nbytes
     if source == MPI.PROC_NULL or known.inter:
         return None
     number = notes.next_request()
-    wild = -1_000_000_007
     operation = [
-        "receive", number, known.key, wild if source == MPI.ANY_SOURCE else source, known.rank,
-        wild if tag == MPI.ANY_TAG else tag, nbytes,
+        "receive", number, known.key, ANY if source == MPI.ANY_SOURCE else source, known.rank,
+        ANY if tag == MPI.ANY_TAG else tag, nbytes,
     ]  # fmt: skip
     notes.operations.append(operation)
     return operation
@@ -312,111 +314,22 @@ def collective(notes: Notes, name: str, given: Given) -> After:
         return None
     index = known.calls
     known.calls += 1
-    arguments = _of_buffers(known, operation, given) if upper else {}
+    arguments = of_buffers(operation, given, known.size, known.rank) if upper else {}
 
     def after(result: object) -> None:
         nonlocal arguments
         if not upper:
-            arguments = _of_objects(notes, known, operation, given, index)
+            arguments = of_objects(
+                operation, given, known.size, known.rank, notes.dumped, notes.loaded
+            )
+            if operation in REDUCING:
+                notes.largest[f"{known.key}|{index}"] = arguments["count"]
         notes.operations.append(["collective", known.key, index, background, arguments])
         if background:
             notes.pending[id(result)] = Pending(result, 0, False, False)
             notes.pending[id(result)].number = [known.key, index]  # type: ignore[assignment]
 
     return after
-
-
-def _equal(found: tuple[int, int] | None, ranks: int = 1) -> Given:
-    """The arguments of a count: of one block of each rank."""
-    if found is None:
-        return {}
-    return {"count": found[0] // ranks, "type_size": found[1]}
-
-
-def _of_buffers(known: KnownComm, op: str, given: Given) -> Given:
-    """The arguments of a call with buffers."""
-    size, root = known.size, given.get("root", 0)
-    arguments: Given = {"op": op}
-    if root:
-        arguments["root"] = root
-    out, back = given.get("sendbuf"), given.get("recvbuf")
-    if op == "barrier":
-        return arguments
-    if op == "bcast":
-        return {**arguments, **_equal(message(given["buf"]))}
-    if op in ("reduce", "allreduce", "scan", "exscan"):
-        return {**arguments, **_equal(message(out) or message(back))}
-    if op in ("gather", "allgather"):
-        return {**arguments, **(_equal(message(out)) or _equal(message(back), size))}
-    if op in ("scatter", "reduce_scatter_block"):
-        return {**arguments, **(_equal(message(back)) or _equal(message(out), size))}
-    if op == "alltoall":
-        return {**arguments, **(_equal(message(out), size) or _equal(message(back), size))}
-    sent, received = None, None
-    if op in ("scatterv", "alltoallv"):
-        sent = parts(out, size)
-    if op in ("gatherv", "allgatherv", "alltoallv"):
-        received = parts(back, size)
-    if op == "reduce_scatter":
-        whole = message(out) or message(back) or (0, 1)
-        counts = given.get("recvcounts")
-        if counts is None:
-            each, more = divmod(whole[0], size)
-            counts = [each + (rank < more) for rank in range(size)]
-        received = tuple(int(count) for count in counts), whole[1]
-    own = message(back if op == "scatterv" else out)
-    if op == "alltoallw" or own is None and sent is None and received is None:
-        return arguments
-    arguments["type_size"] = (own or sent or received or (0, 1))[1]
-    rooted = op in ("gatherv", "scatterv") and known.rank != root
-    if sent is not None and not rooted:
-        arguments["send_counts"] = list(sent[0])
-    if received is not None and not rooted:
-        arguments["recv_counts"] = list(received[0])
-    if op in ("gatherv", "scatterv", "allgatherv"):
-        mine = received if op != "scatterv" else sent
-        if own is not None:
-            arguments["count"] = own[0]
-        elif mine is not None:
-            arguments["count"] = mine[0][known.rank]
-    return arguments
-
-
-def _of_objects(notes: Notes, known: KnownComm, op: str, given: Given, index: int) -> Given:
-    """The arguments of a call with Python objects, from the bytes that were pickled in it."""
-    root = given.get("root", 0)
-    arguments: Given = {"op": op}
-    if root:
-        arguments["root"] = root
-    dumped, loaded = notes.dumped, notes.loaded
-    if op == "barrier":
-        return arguments
-    if op == "bcast":
-        arguments["count"] = (dumped or loaded or [0])[0]
-    elif op in ("reduce", "allreduce", "scan", "exscan"):
-        # Objects of different ranks may differ in size: the largest counts.
-        arguments["count"] = max(dumped, default=0)
-        notes.largest[f"{known.key}|{index}"] = arguments["count"]
-    elif op == "gather":
-        arguments.update(op="gatherv", count=sum(dumped))
-        if known.rank == root:
-            arguments["recv_counts"] = _filled(loaded, known.size)
-    elif op == "scatter":
-        arguments.update(op="scatterv", count=sum(loaded))
-        if known.rank == root:
-            arguments["send_counts"] = _filled(dumped, known.size)
-    elif op == "allgather":
-        arguments.update(op="allgatherv", count=sum(dumped))
-        arguments["recv_counts"] = _filled(loaded, known.size)
-    else:
-        arguments.update(op="alltoallv")
-        arguments["send_counts"] = _filled(dumped, known.size)
-        arguments["recv_counts"] = _filled(loaded, known.size)
-    return arguments
-
-
-def _filled(found: list[int], ranks: int) -> list[int]:
-    return (found + [0] * ranks)[:ranks]
 
 
 # Communicators.
@@ -468,10 +381,6 @@ def nothing(notes: Notes, name: str, given: Given) -> After:
     return None
 
 
-_COLLECTIVES = (
-    "barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv reduce "
-    "allreduce reduce_scatter reduce_scatter_block scan exscan"
-).split()
 METHODS: dict[str, dict[Describe, list[str]]] = {
     "Comm": {
         send: "Send Ssend Bsend Rsend send ssend bsend".split(),
@@ -482,7 +391,7 @@ METHODS: dict[str, dict[Describe, list[str]]] = {
         persistent: ["Send_init", "Ssend_init", "Bsend_init", "Rsend_init", "Recv_init"],
         nothing: ["Probe", "probe", "Iprobe", "iprobe"],
         collective: [
-            spelling for name in _COLLECTIVES for spelling in (name.capitalize(), name, f"I{name}")
+            spelling for name in OPERATIONS for spelling in (name.capitalize(), name, f"I{name}")
         ],
         makes: "Dup Dup_with_info Clone Split Split_type Create Create_group Create_cart "
         "Create_graph Create_dist_graph Create_dist_graph_adjacent Create_intercomm Merge "
