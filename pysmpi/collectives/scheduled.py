@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pysmpi.collectives.cache import CachedCall
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
+from pysmpi.kernel.schedule import Schedule
 
 # Operation, count, bytes of an element, root, whether the operator commutes, whether in place, and
 # the counts of all ranks.
@@ -19,17 +19,20 @@ CallKey = tuple[str, int, int, int, bool, bool, tuple[int, ...] | None]
 class ScheduledCall:
     """A call on a communicator, and the schedules of its ranks.
 
-    `key` has its arguments if all ranks make it with the same: then `call` is of no rank. `cached`
-    has the schedules that were used last, at a time at which the node-level communicators `ready`
-    existed.
+    `key` has its arguments if all ranks make it with the same: then `call` is of no rank.
+    `schedules`, by rank, are those of the latest time, when the node-level communicators `ready`
+    existed; `creators` are the ranks whose schedules create such communicators. `live`: there are
+    none, because the algorithm decides while it runs.
     """
 
-    __slots__ = ("background", "cached", "call", "key", "ready")
+    __slots__ = ("background", "call", "creators", "key", "live", "ready", "schedules")
 
     def __init__(self, call: Call, key: CallKey | None) -> None:
         self.call = call
         self.key = key
-        self.cached: CachedCall | None = None
+        self.schedules: dict[int, Schedule] | None = None
+        self.creators: dict[int, frozenset[str]] | None = None
+        self.live = False
         self.ready: frozenset[str] = call.ready
         self.background: ScheduledCall | None = None
 

@@ -166,10 +166,14 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
     ready = _NO_LEVELS
     if len(cache.levels) > 0:
         ready = ready_before(communicator, _order(contribution))
-    cached: CachedCall | None = scheduled.cached
+    schedules = scheduled.schedules
     latest: Schedule | None = None
-    if cached is not None and scheduled.ready == ready and me not in cached.ready:
-        latest = UNDECIDED if cached.live else cached.schedules.get(me)
+    if schedules is not None and (scheduled.ready is ready or scheduled.ready == ready):
+        creators = scheduled.creators
+        if scheduled.live:
+            latest = UNDECIDED
+        elif not creators or me not in creators:
+            latest = schedules.get(me)
     if latest is None:
         latest = _build(contribution, cache, ready)
     return latest, contribution.context or communicator.coll, me
@@ -186,7 +190,9 @@ def _build(contribution: Contribution, cache: CallCache, ready: frozenset[str]) 
     after: frozenset[str] = cached.ready.get(me, ready)
     if after == ready:
         if scheduled.key is not None:
-            scheduled.cached = cached
+            scheduled.schedules = cached.schedules
+            scheduled.creators = cached.ready
+            scheduled.live = cached.live is True
             scheduled.ready = ready
         return schedule
     # The call creates node-level communicators, once.
