@@ -100,7 +100,8 @@ def test_a_process_pool_that_is_left_open_ends_with_its_rank(tmp_path):
     file = tmp_path / "program.py"
     file.write_text(
         "from concurrent.futures import ProcessPoolExecutor\n"
-        "pool = ProcessPoolExecutor(1)\n"
+        "from multiprocessing import get_context\n"
+        "pool = ProcessPoolExecutor(1, get_context('fork'))\n"
         "print(pool.submit(abs, -1).result())\n"
     )
     done = subprocess.run(
