@@ -9,9 +9,7 @@ from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.checkers.registry import Checker
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
-from pysmpi.mpi import calls
-from pysmpi.mpi.base.ranks import Rank, current
-from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
+from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
@@ -31,6 +29,19 @@ _MANY = 10_000  # started requests before those that are complete are dropped
 
 # Judges the findings of a run.
 Judge = Callable[[Any, Result, Sequence[Finding]], list[Finding]]
+
+
+class OpenCall:
+    """A call that is under way, and the one in which its process was before."""
+
+    __slots__ = ("paused", "process", "outer", "result", "returned")
+
+    def __init__(self, paused: Any, process: AbstractProcess, outer: MpiCall | None) -> None:
+        self.paused = paused  # what the watch of memory has paused
+        self.process = process
+        self.outer = outer
+        self.result: object = None
+        self.returned = False
 
 
 class CheckSession(Instrument, RequestOrigins):
@@ -60,13 +71,7 @@ class CheckSession(Instrument, RequestOrigins):
         self.clocks = Clocks(self)
         timed = any(one.needs_clocks for one in self.checkers)
         self.listeners: list[Any] = [*([self.clocks] if timed else ()), *self.checkers]
-        self._made = self._methods("call_made")
-        self._returned = self._methods("call_returned")
-        self._failed = self._methods("call_failed")
-        self._open: set[int] = set()
-
-    def _methods(self, name: str) -> list[Callable[..., object]]:
-        return [getattr(one, name) for one in self.listeners if hasattr(one, name)]
+        self._open: dict[int, OpenCall] = {}  # by the id of the call
 
     def prepare(self, run: InstrumentedRun) -> None:
         """Let each rank have its own order of sets, as processes do."""
@@ -82,13 +87,11 @@ class CheckSession(Instrument, RequestOrigins):
         for one in self.checkers:
             one.begin(simulation)
         for one in self.listeners:
-            simulation.universe.listen(one)
-        calls.observe(self._observer)
+            simulation.listen(one)
 
     def close(self, error: BaseException | None) -> None:
         """Stop checking."""
         if self.simulation is not None:
-            calls.observe_no_more()
             for one in [self, *self.listeners]:
                 self.simulation.universe.ignore(one)
 
@@ -190,65 +193,32 @@ class CheckSession(Instrument, RequestOrigins):
 
     # Calls.
 
-    def _observer(self, procedure: Procedure, function: Any) -> object:
-        made, returned, failed = self._made, self._returned, self._failed
-        simulation = self.simulation
-        assert simulation is not None
-        engine, universe, memory = simulation.engine, simulation.universe, self.memory
-        open_calls, by_process = self._open, self._calls
-        starts = procedure.name in ("Start", "Startall")
-        silent = procedure.kind is CallKind.LOCAL and procedure.name.startswith("Get_")
+    def call_made(self, call: MpiCall) -> None:
+        """A call begins."""
+        process = call.rank.process
+        self._open[id(call)] = OpenCall(self.memory.pause(), process, self._calls.get(process))
+        self._calls[process] = call
+        name = call.name
+        question = call.procedure.kind is CallKind.LOCAL and name.startswith("Get_")
+        if not question or name in _LOCATED:
+            _ = call.site  # while its frame is there
 
-        def observed(*values: Any, **named: Any) -> object:
-            rank = current()
-            if rank.universe is not universe or engine.stopped:
-                return function(*values, **named)
-            call = rank.call
-            if call is None or call.procedure is not procedure or id(call) in open_calls:
-                return function(*values, **named)
-            key, process = id(call), rank.process
-            paused = memory.pause()
-            open_calls.add(key)
-            outer = by_process.get(process)
-            by_process[process] = call
-            if silent and procedure.name not in _LOCATED:
-                pass  # a question whose line is not needed
-            else:
-                _ = call.site  # while its frame is there
-            try:
-                _quietly(rank, made, call)
-                try:
-                    result = function(*values, **named)
-                except Exception as error:
-                    if not engine.stopped:
-                        _quietly(rank, failed, call, error)
-                    raise
-                if not engine.stopped:
-                    _quietly(rank, returned, call, result)
-                    if isinstance(result, Request):
-                        self._note(result, call)
-                    elif starts:
-                        self._note_partitioned(call)
-                return result
-            finally:
-                open_calls.discard(key)
-                if outer is None:
-                    by_process.pop(process, None)
-                else:
-                    by_process[process] = outer
-                if memory.tracing:
-                    memory.proceed(rank, paused)
+    def call_returned(self, call: MpiCall, result: object) -> None:
+        """A call has returned; its request is noted once all checkers have heard of it."""
+        self._open[id(call)].result = result
+        self._open[id(call)].returned = True
 
-        return observed
-
-
-def _quietly(rank: Rank, methods: Sequence[Callable[..., object]], *arguments: object) -> None:
-    """Tell checkers of a call; their work is no compute of the program."""
-    timer = rank.timer
-    running = timer is not None and not rank.in_call
-    if running:
-        rank.process.debt += timer.stop()
-    for method in methods:
-        method(*arguments)
-    if running:
-        timer.start()
+    def call_left(self, call: MpiCall) -> None:
+        """A call is over, also by an exception."""
+        entry = self._open.pop(id(call))
+        if entry.returned:
+            if isinstance(entry.result, Request):
+                self._note(entry.result, call)
+            elif call.name in ("Start", "Startall"):
+                self._note_partitioned(call)
+        if entry.outer is None:
+            self._calls.pop(entry.process, None)
+        else:
+            self._calls[entry.process] = entry.outer
+        if self.memory.tracing:
+            self.memory.proceed(call.rank, entry.paused)

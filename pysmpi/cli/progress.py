@@ -57,9 +57,9 @@ class OutputOfRanks(Instrument):
 
 
 class Progress(Instrument):
-    """Shows the clock of a simulation, from the engine's `tick` and from a thread of its own.
+    """Shows the clock of a simulation, between events and from a thread of its own.
 
-    The engine calls `tick` between events only, and a program may compute for long; the thread does
+    The engine notifies it between events only, and a program may compute for long; the thread does
     not run while compiled code computes. `close` takes the line away for good.
     """
 
@@ -80,8 +80,6 @@ class Progress(Instrument):
         self.drawing: LockType = allocate_lock()  # held while the terminal is written to
         self._watched = allocate_lock()  # held by the thread
         self._over = False
-        self._before = self.engine.tick
-        self.engine.tick = self.tick
         self._stdout = sys.stdout
         self._screen: Screen | None = None
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
@@ -97,10 +95,8 @@ class Progress(Instrument):
         # Python warns of a fork in a process with several threads.
         os.register_at_fork(before=self._end_watch)
 
-    def tick(self) -> None:
+    def ticked(self) -> None:
         """Show the line if it is due."""
-        if self._before is not None:
-            self._before()
         now = perf_counter()
         if now < self.due or not self.drawing.acquire(False):
             return
@@ -122,7 +118,7 @@ class Progress(Instrument):
             while not self._over:
                 pause.acquire(timeout=AGAIN / 4)
                 if not self._over:
-                    self.tick()
+                    self.ticked()
         finally:
             self._watched.release()
 
@@ -154,7 +150,6 @@ class Progress(Instrument):
         self._attached = False
         self._end_watch()
         self.clear()
-        self.engine.tick = self._before
         if self._screen is not None:
             self._screen.flush()
             self._screen.detach()

@@ -28,7 +28,6 @@ from pysmpi.job.job import Job
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Transfer
-from pysmpi.mpi import calls
 from pysmpi.own_process import interruption
 from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.ranks.instruments import Instrument
@@ -131,7 +130,6 @@ def _execute(job: Job, match: OtherMatch, source: int, limit: float) -> Trial | 
             gc.freeze()  # a search for cycles would copy all older objects
             os.close(mine)
             simulator.begin()
-            calls.observe_no_more()
             sys.stdin = io.StringIO()
             sys.stdout = sys.stderr = io.TextIOWrapper(output, write_through=True)
             redirect(output.fileno())

@@ -197,6 +197,7 @@ class Job:
         mpi = import_module("pysmpi.mpi.MPI")
         with (
             simulation.silence,
+            simulation.calls,
             self.timing,
             followed_by(transport),
             Interpreter(

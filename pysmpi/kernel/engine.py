@@ -24,7 +24,7 @@ from pysmpi.kernel.requests import (
 
 # Events closer than this (s) are one instant: rates are made fair after all of them.
 INSTANT: Final = 1e-11
-# Events between two calls of `Engine.tick`.
+# Events between two of the listeners' `ticked`.
 TICK: Final = 1 << 14
 # Alarms that no process waits for: as many may stay in the queue. Each of them costs a few hundred
 # bytes; one pass over the queue removes them all.
@@ -162,11 +162,10 @@ class Engine(AbstractEngine):
     Hooks belong to the layers above and cost nothing when unset: `deliver(send, receive)` moves the
     data of a matched message, `keep(send)` saves the data of a message whose sender continues
     before the match. `listeners` are notified of events. With a `control`, a strategy makes the
-    choices that MPI leaves open, not the clock. `tick()` is called from time to time;
-    `glance(time)` before the clock moves to a time after `glance_date`, if `glance_at` events have
-    fired. Waits for the world outside have two hooks: `before(time)` is called before the clock
-    moves to a time, and `idle()` when no event is left. Both return True if they may have changed
-    the next events.
+    choices that MPI leaves open, not the clock. `glance(time)` is called before the clock moves to
+    a time after `glance_date`, if `glance_at` events have fired. Waits for the world outside have
+    two hooks: `before(time)` is called before the clock moves to a time, and `idle()` when no event
+    is left. Both return True if they may have changed the next events.
 
     With `by_arrival`, wildcards and probes match a message after its envelope has arrived, one
     latency after its posting; without it, as soon as it is posted.
@@ -180,13 +179,12 @@ class Engine(AbstractEngine):
         self.messages: int = 0
         self.bytes: int = 0
         self.events: int = 0
-        self.since_tick: int = 0  # events since the latest call of `tick`
+        self.since_tick: int = 0  # events since the latest `ticked`
         self.stopped: bool = False
         self.ignored: int = 0  # alarms without a waiter since the queue was last cleared of them
         self.by_arrival: bool = True
         self.deliver: Any = None
         self.control: Optional[Control] = None
-        self.tick: Any = None
         self.glance: Any = None
         self.glance_date: float = INFINITY
         self.glance_at: int = 0
@@ -272,8 +270,8 @@ class Engine(AbstractEngine):
         self.since_tick += count
         if self.since_tick >= TICK:
             self.since_tick %= TICK
-            if self.tick is not None:
-                self.tick()
+            if self.listeners.ticked is not None:
+                self.listeners.notify("ticked")
 
     def more_now(self) -> bool:
         """Whether more events of the same time are still to fire."""

@@ -23,6 +23,7 @@ a listener costs one test of an attribute.
 | `epoch_opened` | window, rank, kind, peers | an access or exposure epoch begins |
 | `epoch_closed` | window, rank, kind, peers | an access or exposure epoch ends |
 | `file_accessed` | file, rank, kind, offset, nbytes | bytes of a file are read or written |
+| `ticked` | | after some ten thousand events, again and again |
 
 `now` is the simulated time (s). The kernel reports the events of requests, messages, flows, waits
 and programs; the layers above report the others. A process in the background, such as that of a
@@ -50,6 +51,7 @@ EVENTS: Final = (
     "epoch_opened",
     "epoch_closed",
     "file_accessed",
+    "ticked",
 )
 
 
@@ -76,6 +78,7 @@ class Listeners:
         self.epoch_opened: Optional[list[Any]] = None
         self.epoch_closed: Optional[list[Any]] = None
         self.file_accessed: Optional[list[Any]] = None
+        self.ticked: Optional[list[Any]] = None
 
     def add(self, listener: Any) -> None:
         """Notify `listener`, too, after the earlier listeners."""

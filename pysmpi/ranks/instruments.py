@@ -12,7 +12,7 @@ A run has a list of instruments, and calls their methods in this order:
 
 An event is a method that an instrument may have. `kernel/listeners.py` lists the events of
 messages, waits and calls; an event for which no instrument has a method costs at most one test.
-These events are of ranks:
+These events are of ranks and of all MPI calls of the program:
 
 | event | arguments | when |
 | --- | --- | --- |
@@ -22,6 +22,10 @@ These events are of ranks:
 | `rank_failed` | rank, error | an exception ends the program of a rank; called in the rank |
 | `rank_ended` | rank | a rank and its threads have ended |
 | `deadlock_reached` | simulation | no rank can go on; see `Instrument` |
+| `call_made` | call | the program has entered an MPI call, also a local one |
+| `call_returned` | call, result | the call returns this |
+| `call_failed` | call, error | the call raises this exception |
+| `call_left` | call | the call is over, in either way, or because its rank ends |
 | `run_ended` | result | the ranks have ended, and the process is still that of the run |
 """
 

@@ -48,6 +48,7 @@ from pysmpi.platform.placement import Slot
 from pysmpi.python import facts
 from pysmpi.python.frames import CallSite, current_site
 from pysmpi.ranks import address_space, stopping
+from pysmpi.ranks.observed_calls import ObservedCalls
 from pysmpi.time.cpu_time import OTHER_THREADS
 from pysmpi.time.paced import PacedTimer
 
@@ -137,6 +138,7 @@ class Simulation:
         self.spinning: set[object] = set()  # fibers that wait for a change of memory they poll
         WATCH.put(self.universe, self.watch)
         self.command = ""  # the command of the run, for reports
+        self.calls = ObservedCalls(self.universe)
         self.methods: dict[str, list[Callable[..., Any]]] = {event: [] for event in EVENTS}
         self.hub = getcurrent()
         self.shared_state: SharedState | None = None
@@ -172,12 +174,18 @@ class Simulation:
                 methods.append(method)
         if any(hasattr(listener, event) for event in KERNEL_EVENTS):
             self.universe.listen(listener)
+        self.calls.add(listener)
 
     def limit_memory(self, space: address_space.AddressSpace | None) -> None:
         """Look at the memory that is left from time to time, and end the run before it ends."""
         self.space = space
         if space is not None:
-            self.engine.tick = lambda: space.check(self._begun, len(self.universe.ranks))
+            self.engine.listeners.add(self)
+
+    def ticked(self) -> None:
+        """Look at the memory that is left."""
+        assert self.space is not None
+        self.space.check(self._begun, len(self.universe.ranks))
 
     def add_world(self, slots: Sequence[int], lifecycle: Lifecycle) -> World:
         """Start a world with a rank on each of `slots`; `lifecycle` gives each its program.
