@@ -53,7 +53,7 @@ def report_keys(*path: str) -> str:
     """The keys of a report, or of a part of it, as a table."""
     import pysmpi
 
-    home = Path(pysmpi.__file__).parent / "runtime" / "reports" / "report.schema.json"
+    home = Path(pysmpi.__file__).parent / "reports" / "report.schema.json"
     part = json.loads(home.read_text(encoding="utf-8"))
     for name in path:
         part = part[name]

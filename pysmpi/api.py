@@ -103,6 +103,7 @@ def run(
     on_deadlock: OnDeadlock = "report",
     fault: Sequence[str] | str = (),
     on_failure: OnFailure = "end",
+    instrument: Sequence[str] | str = (),
     private: Sequence[str] = (),
     shared: Sequence[str] = (),
     sample: Sequence[str] | str = (),

@@ -108,6 +108,12 @@ def _checkers() -> list[str]:
     return [*CHECKERS.names(), "all", "none"]
 
 
+def _instruments() -> list[str]:
+    from pysmpi.instruments import INSTRUMENTS
+
+    return INSTRUMENTS.names()
+
+
 def _demos() -> Iterable[str]:
     from pysmpi.cli.demo import DEMOS
 
@@ -181,6 +187,7 @@ COMPLETIONS: dict[str, Completion] = {
     "fault": words(lambda: ("rank=", "host=", "link=", "random:rate=")),
     "file": platforms,
     "fold": words(lambda: ("none",)),
+    "instrument": words(_instruments),
     "machine": platforms,
     "model": words(_models),
     "models explain": words(_all_models),

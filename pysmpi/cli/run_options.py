@@ -60,7 +60,8 @@ SECTIONS = {
     ),
     "Time of compute": ("compute", "record_compute", "host_speed"),
     "Results": (
-        "explain", "view", "trace", "trace_format", "report", "explain_speed", "quiet",
+        "explain", "view", "trace", "trace_format", "report", "instrument", "explain_speed",
+        "quiet",
     ),
     "Errors of the program": (
         "check", "on_deadlock", "schedule", "replay_schedule", "debug", "breaks", "fault",

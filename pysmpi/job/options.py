@@ -248,6 +248,10 @@ class Options:
         "When a rank fails: end the job, as launchers do, or let the others continue (for programs "
         "that use ULFM).",
     )  # fmt: skip
+    instrument: Sequence[str] | str = _option(
+        (), _TEXTS, "--instrument", "NAME[:ARGUMENT]",
+        "An instrument of another distribution that listens to the run, or changes it; repeatable.",
+    )  # fmt: skip
     private: Sequence[str] = _option(
         (), _NAMES, "--private", "NAME",
         "Load this module or package once for each rank; repeatable.",

@@ -107,10 +107,13 @@ def test_examples_are_found():
 
 
 def test_calls_and_formats(installed):
-    """A point-to-point call, a collective operation with its algorithm, a format of timelines."""
+    """A call, a collective operation with its algorithm, a format of timelines, an instrument."""
     done = installed("run", "-n", 3, "--compute", "none", "--coll", "rotate=default",
-                     "--trace", "run.names", "program.py")  # fmt: skip
+                     "--trace", "run.names", "--instrument", "late:waits.txt",
+                     "program.py")  # fmt: skip
     assert done.stdout.count("made all calls") == 3
+    waits = [line.split() for line in (installed.folder / "waits.txt").read_text().splitlines()]
+    assert waits and all(rank in "012" and int(count) > 0 for rank, count in waits)
     lines = (installed.folder / "run.names").read_text().splitlines()
     assert {"0 Rotate", "2 Rotate", "0 Send_short"} <= set(lines)
 

@@ -187,6 +187,74 @@ class Quiet(Checker):
             )
 '''
 
+INSTRUMENT = '''
+from pysmpi.instruments import Instrument, instrument
+
+
+@instrument("counter", "counts events")
+class Counter(Instrument):
+    """Hears of every kind of event, makes messages slow, and adds a remark to the result."""
+
+    def __init__(self, argument):
+        if argument is None or not argument.isdigit():
+            raise ValueError(f"expected counter:FACTOR such as counter:2, got {argument!r}")
+        self.factor = int(argument)
+        self.counts = {}
+        self.steps = []
+
+    def count(self, name):
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+    def prepare(self, run):
+        self.steps.append("prepare")
+        self.nprocs = run.options.nprocs
+
+    def attach(self, run):
+        self.steps.append("attach")
+        assert run.simulation.universe.ranks == []
+
+    def ranks_ready(self, simulation):
+        self.steps.append("ready")
+        assert len(simulation.universe.ranks) == self.nprocs
+
+    def timer_for(self, rank, timer):
+        self.count("timer_for")
+        return timer
+
+    def thread_begun(self, rank):
+        self.count("thread_begun")
+
+    def call_begun(self, call):
+        self.count("call_begun")
+        call.rank.process.debt += 1.0 * self.factor
+
+    def call_made(self, call):
+        self.count("call_made")
+
+    def call_returned(self, call, result):
+        self.count("call_returned")
+
+    def call_left(self, call):
+        self.count("call_left")
+
+    def message_matched(self, send, receive, now):
+        self.count("message_matched")
+
+    def rank_ended(self, rank):
+        self.count("rank_ended")
+
+    def run_ended(self, result):
+        self.steps.append("ended")
+
+    def finish(self, result):
+        self.steps.append("finish")
+        counts = [f"{name}={count}" for name, count in sorted(self.counts.items())]
+        result.remarks.append(" ".join([*self.steps, *counts]))
+
+    def close(self, error):
+        print("closed", error)
+'''
+
 GROUPS = {
     "models": MODEL,
     "memory_models": MEMORY_MODEL,
@@ -196,6 +264,7 @@ GROUPS = {
     "protocols": PROTOCOL,
     "trace_formats": TRACE_FORMAT,
     "checkers": CHECKER,
+    "instruments": INSTRUMENT,
 }
 
 PROGRAM = """\
@@ -284,6 +353,29 @@ def test_a_checker(outside):
     assert "PSM999" in outside("explain", "PSM999").stdout
 
 
+def test_an_instrument(outside):
+    """It hears of events, changes the run, and completes the result before the report."""
+    done = outside("run", "-n", 2, "--compute", "none", "--report", "run.json",
+                   "--instrument", "counter:3", "program.py")  # fmt: skip
+    seconds, closed = done.stdout.splitlines()
+    assert closed == "closed None"
+    assert float(seconds) > 6.0  # each call takes three seconds more
+    counts = "call_begun=6 call_left=8 call_made=8 call_returned=8 message_matched=3 "
+    steps = "prepare attach ready ended finish"
+    remark = f"{steps} {counts}rank_ended=2 thread_begun=2 timer_for=2"
+    assert f"warning: {remark}" in done.stderr
+    assert json.loads((outside.folder / "run.json").read_text())["remarks"] == [remark]
+
+    fails = outside("run", "-n", 2, "--instrument", "counter:3", "--trace", "no/run.json",
+                    "program.py", status=2)  # fmt: skip
+    assert "closed" not in fails.stdout  # it was not prepared
+    wrong = outside("run", "--instrument", "counter", "program.py", status=2)
+    expected = "--instrument counter: expected counter:FACTOR such as counter:2, got None"
+    assert expected in wrong.stderr
+    wrong = outside("run", "--instrument", "counting:3", "program.py", status=2)
+    assert "no such instrument; did you mean counter?" in wrong.stderr
+
+
 def test_a_model(outside):
     done = outside("run", "-n", 2, "--map-by", "node", "--model", "hourly", "--compute", "none",
                    "program.py")  # fmt: skip
@@ -363,6 +455,7 @@ def test_a_format_of_timelines(outside):
         ("protocols", ["coherence", "protocols"]),
         ("trace_formats", ["run", "--trace", "run.ends", "program.py"]),
         ("checkers", ["run", "-n", 2, "--check", "quiet", "program.py"]),
+        ("instruments", ["run", "--instrument", "counter:1", "program.py"]),
     ],
 )
 def test_a_broken_plug_in_is_named(outside, group, command):
