@@ -360,7 +360,7 @@ def test_an_instrument(outside):
     seconds, closed = done.stdout.splitlines()
     assert closed == "closed None"
     assert float(seconds) > 6.0  # each call takes three seconds more
-    counts = "call_begun=6 call_left=8 call_made=8 call_returned=8 message_matched=3 "
+    counts = "call_begun=6 call_left=9 call_made=9 call_returned=9 message_matched=4 "
     steps = "prepare attach ready ended finish"
     remark = f"{steps} {counts}rank_ended=2 thread_begun=2 timer_for=2"
     assert f"warning: {remark}" in done.stderr
