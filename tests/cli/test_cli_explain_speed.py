@@ -66,7 +66,7 @@ def test_a_program_that_computes_is_the_largest_part(tmp_path: Path) -> None:
 
 def test_a_trace_counts_as_listener(tmp_path: Path) -> None:
     trace = str(tmp_path / "run.json")
-    assert "listeners" in shares(run(tmp_path, "--explain-speed", "--trace", trace))
+    assert "listeners" in shares(run(tmp_path, "--explain-speed", "--trace", trace, exchanges=1000))
 
 
 @pytest.fixture
