@@ -103,7 +103,7 @@ def test_examples_are_found():
     own = {file for file in files if not file.startswith("design_examples/")}
     point_to_point = {file for file in own if "point_to_point" in file}
     assert len(point_to_point) == 1 and len(own - point_to_point) <= 3
-    assert len(files - own) == 6
+    assert len(files - own) == 7
 
 
 def test_calls_and_formats(installed):
