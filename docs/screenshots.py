@@ -1,0 +1,115 @@
+"""Pictures of the pages as readers see them: `python docs/screenshots.py FOLDER`.
+
+Writes a picture of some pages of the site, of the help and of the page of a run: on a screen and on
+a telephone, light and dark. Needs Chromium and the extra `docs`. Look at them after a change of
+`conf.py`, `site/site.css` or the page of a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+PAGES = {
+    "front": "index.html",
+    "tutorial": "start/tutorial.html",
+    "options": "reference/options.html",
+    "diagnostics": "reference/diagnostics.html",
+}
+SCREENS = {"screen": (1280, 900), "telephone": (390, 844)}
+COLOURS = {"dark": 0, "light": 1}  # Chromium's setting preferredColorScheme
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+# A window of Chromium is at least 500 pixels wide; a frame is as narrow as a telephone.
+FRAME = """<!doctype html><meta name="color-scheme" content="light dark">
+<style>body {{ margin: 0 }} iframe {{ border: 0; width: {width}px; height: {height}px }}</style>
+<iframe src="{page}"></iframe>
+"""
+# Colours of the terminal on each background.
+TERMINAL = """<!doctype html><meta name="color-scheme" content="light dark">
+<style>pre {{ font: 13px/1.35 monospace; margin: 1em }}</style><pre>{text}</pre>
+"""
+
+PROGRAM = """\
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+for step in range(5):
+    comm.sendrecv(bytes(100_000 * (comm.rank + 1)), dest=right, source=left)
+    comm.allreduce(step)
+"""
+
+
+def run(*command: str | Path, folder: Path = DOCS.parent) -> str:
+    """The output of a command that must succeed."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words[:4])}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def page(name: str, folder: Path) -> Path:
+    """The file of a page, which is written to a folder if it is not there."""
+    python = sys.executable
+    target = folder / f"{name}.html"
+    if name in PAGES:
+        site = folder / "site"
+        if not site.exists():
+            run(python, "-m", "sphinx", "-q", "-W", "-E", DOCS, site)
+        return site / PAGES[name]
+    if name == "help":
+        text = run(python, "-m", "pysmpi", "run", "--help")
+        target.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
+    else:
+        (folder / "ring.py").write_text(PROGRAM, encoding="utf-8")
+        run(python, "-m", "pysmpi", "run", "-n", "8", "--platform", "graphene", "-q",
+            "--view", target, "ring.py", folder=folder)  # fmt: skip
+    return target
+
+
+def picture(chromium: str, source: Path, screen: str, colour: str, target: Path) -> None:
+    """Write a picture of a page."""
+    width, height = SCREENS[screen]
+    with tempfile.TemporaryDirectory() as scratch:
+        frame = Path(scratch) / "frame.html"
+        address = source.resolve().as_uri()
+        frame.write_text(FRAME.format(page=address, width=width, height=height), encoding="utf-8")
+        run(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--run-all-compositor-stages-before-draw",
+            "--allow-file-access-from-files", f"--user-data-dir={scratch}/profile",
+            f"--blink-settings=preferredColorScheme={COLOURS[colour]}",
+            "--virtual-time-budget=3000", f"--window-size={max(width, 500)},{height}",
+            f"--screenshot={target}", frame.as_uri())  # fmt: skip
+
+
+def main() -> None:
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s FOLDER [--page NAME] ...")
+    parser.add_argument("folder", type=Path, help="where the pictures are written")
+    names = (*PAGES, "run", "help")
+    parser.add_argument("--page", action="append", choices=names, help="only this page")
+    options = parser.parse_args()
+    chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if chromium is None:
+        sys.exit(f"no browser: expected one of the commands {', '.join(CHROMIUM)}")
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in options.page or names:
+            source = page(name, Path(scratch))
+            for screen in SCREENS if name != "help" else ("screen",):
+                for colour in COLOURS:
+                    target = options.folder.resolve() / f"{name}-{screen}-{colour}.png"
+                    picture(chromium, source, screen, colour, target)
+                    print(target)
+
+
+if __name__ == "__main__":
+    main()
