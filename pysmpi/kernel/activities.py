@@ -47,9 +47,9 @@ class Constraint:
         self.uses: int = 0  # number of these bundles with members
         self.solution: int = 0  # number of the remembered solution of these bundles, if any
         self.remembered_usage: float = 0.0  # usage in this solution
-        # Whether demand exceeded the capacity in its latest busy period: then it is contended from
-        # the start of the next one.
-        self.expected: bool = False
+        # The latest busy periods, nearly in a row, in which demand exceeded the capacity, up to
+        # `HABIT`: then it is contended from the start of the next period.
+        self.habit: int = 0
         # While it is not contended: the member, if there was only one since it was idle, as on most
         # links of a large machine; else a list of the members, in the order in which they came, in
         # which members that have ended may stay. `members_of` is right for all states.

@@ -89,7 +89,7 @@ def limits_all(bottleneck: Constraint, constraint: Constraint) -> bool:
 def set_safe_rate(constraint: Constraint) -> None:
     """Compute the safe rate of a contended constraint that is to be left out."""
     constraint.exceeded = False
-    constraint.expected = False
+    constraint.habit = 0
     if constraint.count > 1:
         total = 0.0
         for bundle in constraint.bundles:

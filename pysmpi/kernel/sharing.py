@@ -22,7 +22,7 @@ These methods make it fast for many activities:
 """
 
 from heapq import heappop
-from typing import Optional
+from typing import Final, Optional
 
 from pysmpi.kernel.activities import (
     NO_GOALS,
@@ -39,6 +39,13 @@ from pysmpi.kernel.events import INFINITY, EventQueue
 from pysmpi.kernel.left_out import LeftOut, is_spare, set_safe_rate, unsafe_constraints
 from pysmpi.kernel.memo import Memo
 from pysmpi.kernel.solver import SLACK, Solver
+
+# Busy periods with contention, nearly in a row, after which a constraint is contended from the
+# start of the next period. Programs repeat themselves, and the guess saves bundling the members
+# anew: 89 % of the instructions of a pairwise alltoall, 67 % of NAS CG, 26 % of a ring. After one
+# period instead of three, these programs take 3 to 8 % less, but rounding changes times by a part
+# in 10**16.
+HABIT: Final = 3
 
 
 class System(AbstractSystem):
@@ -131,10 +138,12 @@ class System(AbstractSystem):
                         constraint.members.clear()
                 constraint.demand = 0.0
                 constraint.usage = 0.0
-                # Programs repeat themselves. To contend from the start of the next busy period
-                # saves bundling the members anew.
-                constraint.contended = constraint.expected = constraint.exceeded
+                if constraint.exceeded:
+                    constraint.habit = constraint.habit + 1 if constraint.habit < HABIT else HABIT
+                else:
+                    constraint.habit = constraint.habit - 2 if constraint.habit > 2 else 0
                 constraint.exceeded = False
+                constraint.contended = constraint.habit == HABIT
                 constraint.safe_rate = INFINITY
             else:
                 constraint.demand -= demand_of(weight, activity.bound, constraint)
@@ -143,7 +152,7 @@ class System(AbstractSystem):
                         constraint.spare_weight += weight
                     if len(constraint.members) > 2 * constraint.count:
                         constraint.members = members_of(constraint)  # without those that have ended
-                elif not constraint.relaxable and not constraint.expected:
+                elif not constraint.relaxable and constraint.habit < HABIT:
                     if constraint.demand <= constraint.capacity * (1.0 + SLACK):
                         constraint.relaxable = True
                         self.relaxable.append(constraint)
