@@ -36,6 +36,7 @@ TESTS = {
     "machine": ["platform", "network"],
     "own_process": ["cli/test_cli_end.py", "cli/test_cli_interrupt.py", "ranks", "waiting"],
     "patching": ["isolation", "time"],
+    "patches": ["isolation", "debugging", "waiting"],
     "plugins": ["project/test_plugins.py"],
     "python": [
         "python",
