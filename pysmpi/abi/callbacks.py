@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.process import here
 from pysmpi.abi.values import number_of
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.exporting import address_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 
 class Scratch:

@@ -42,7 +42,7 @@ def _template(function: Any) -> Any:
     return lambda *arguments: function(*arguments)
 
 
-class Caller:
+class EntryPoint:
     """Calls one function of MPI from the places of programs, and returns its error code.
 
     A place is a frame of Python for the tools that look for the line of a program.

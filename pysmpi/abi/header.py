@@ -6,11 +6,15 @@ Its constants are those of `mpi4py.MPI`, its prototypes those of `functions.txt`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.table import Argument, Function, functions
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.handles import Handle
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 _START = """\
 #ifndef PYSMPI_MPI_H

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from pysmpi.abi import chapters, elf, engine, sites
-from pysmpi.abi.entry import ENTRIES, Caller, checked
+from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
 from pysmpi.abi.process import CALLS, CompiledProcess, here, put
 from pysmpi.abi.values import MESSAGES
 from pysmpi.errors import UsageError
@@ -74,7 +74,7 @@ def _start() -> None:
         function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
         if function is None:
             function = _absent(name)
-        handlers.append(Caller(name, checked(function)))
+        handlers.append(EntryPoint(name, checked(function)))
     _started.append(handlers)
     engine.start(handlers, _missing)
 

@@ -88,8 +88,8 @@ def _argument(text: str) -> Argument:
         return Argument(text, "", "", "")
     parts = re.fullmatch(r"(const )?(\w+) (\**)(\w+)((?:\[\d*\])*)", text)
     assert parts is not None, text
-    constant, *rest = parts.groups()
-    return Argument(*rest, constant is not None)
+    constant, kind, stars, name, brackets = parts.groups()
+    return Argument(kind, stars, name, brackets, constant is not None)
 
 
 def _type(argument: Argument, wide: bool) -> str:

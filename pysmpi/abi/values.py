@@ -16,10 +16,8 @@ from pysmpi.abi.engine import (
 from pysmpi.abi.process import here
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.buffers.contiguous import _element_of
 from pysmpi.mpi.buffers.memory import IN_PLACE, Address
-from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
 from pysmpi.mpi.point_to_point.requests import Request
@@ -37,6 +35,7 @@ __all__ = [
     "give_statuses",
     "give_text",
     "handle_at",
+    "handles",
     "number_of",
     "read_status",
     "write_status",
@@ -59,7 +58,7 @@ _REQUEST_NULL = 0x2C000000
 MESSAGES = (0x2C000000, 0x6C000000)
 
 
-def buffer(address: int, count: int, datatype: Datatype, blocks: int = 1) -> Any:
+def buffer(address: int, count: int, datatype: Any, blocks: int = 1) -> Any:
     """A message of `count` elements for each of `blocks` processes, at an address."""
     if address == _IN_PLACE:
         return IN_PLACE
@@ -71,7 +70,7 @@ def buffer(address: int, count: int, datatype: Datatype, blocks: int = 1) -> Any
     return [Address(address), count, datatype]
 
 
-def vector(address: int, counts: int, displs: int, datatype: Datatype, n: int, size: int) -> Any:
+def vector(address: int, counts: int, displs: int, datatype: Any, n: int, size: int) -> Any:
     """A message of `n` blocks with counts and displacements of `size` bytes each."""
     if address == _IN_PLACE:
         return IN_PLACE
@@ -92,12 +91,12 @@ def vector_w(
     ]  # fmt: skip
 
 
-def datatypes(address: int, n: int) -> list[Datatype]:
+def datatypes(address: int, n: int) -> list[Any]:
     """An array of datatypes."""
     return read_handles(address, n, ord("D"))
 
 
-def requests(address: int, n: int) -> list[Request]:
+def requests(address: int, n: int) -> list[Any]:
     """An array of requests."""
     if n < 0:
         fail(ERR_COUNT, f"count is {n}")
@@ -119,30 +118,30 @@ def give_text(address: int, length: int, value: str, limit: int) -> None:
         write_integer(length, len(data))
 
 
-def give(address: int, handle: Handle) -> None:
+def give(address: int, handle: Any) -> None:
     """Store a handle as its integer."""
     write_integer(address, number_of(handle))
 
 
-def give_all(address: int, handles: Iterable[Handle]) -> None:
+def give_all(address: int, handles: Iterable[Any]) -> None:
     """Store an array of handles."""
     write_integers(address, [number_of(handle) for handle in handles])
 
 
-def number_of(handle: Handle) -> int:
+def number_of(handle: Any) -> int:
     """The integer of a handle, under which the program finds it again."""
     if isinstance(handle, Request):
         return _number_of_request(handle)
     if isinstance(handle, Message) and handle in (MESSAGE_NULL, MESSAGE_NO_PROC):
         return MESSAGES[handle == MESSAGE_NO_PROC]
     impl = handle._impl
-    number = handle._table.number(impl)
+    number: int = handle._table.number(impl)
     if impl is not None:
         here().objects.setdefault(number, handle)
     return number
 
 
-def forget(address: int, number: int, null: Handle) -> None:
+def forget(address: int, number: int, null: Any) -> None:
     """Store a null handle in place of one that has been freed."""
     here().objects.pop(number & 0xFFFFFFFF, None)
     write_integer(address, null._table.null)
@@ -151,11 +150,11 @@ def forget(address: int, number: int, null: Handle) -> None:
 # Requests come and go with messages: they have integers of their own, which are used again.
 
 
-def _number_of_request(request: Request) -> int:
+def _number_of_request(request: Any) -> int:
     if request._impl is None:
         return _REQUEST_NULL
     process = here()
-    number = process.numbers.get(id(request))
+    number: int | None = process.numbers.get(id(request))
     if number is None:
         number = process.free.pop() if process.free else 0x98000000 | len(process.numbers) + 1
         process.numbers[id(request)] = number
@@ -163,12 +162,12 @@ def _number_of_request(request: Request) -> int:
     return number
 
 
-def give_request(address: int, request: Request) -> None:
+def give_request(address: int, request: Any) -> None:
     """Store a request that has been started or made."""
     write_integer(address, _number_of_request(request))
 
 
-def finished(address: int, requests: Sequence[Request]) -> None:
+def finished(address: int, requests: Sequence[Any]) -> None:
     """Store null handles in place of requests that are over, at their places of an array."""
     process = here()
     for place, request in enumerate(requests):
@@ -180,21 +179,26 @@ def finished(address: int, requests: Sequence[Request]) -> None:
             write_integer(address + 4 * place, _REQUEST_NULL)
 
 
-def status_argument(address: int) -> Status | None:
+def status_argument(address: int) -> Any:
     """A status to fill for the program; None if it ignores it."""
     return None if address == IGNORED or not address else Status()
 
 
-def give_status(address: int, status: Status | None) -> None:
+def give_status(address: int, status: Any) -> None:
     """Store a status but its error, which only calls for many requests set."""
     if status is not None:
         write_integers(address, status._fields[:4])
 
 
-def give_statuses(address: int, statuses: Sequence[Status]) -> None:
+def give_statuses(address: int, statuses: Sequence[Any]) -> None:
     """Store an array of statuses with their errors."""
     for place, status in enumerate(statuses):
         write_integers(address + 20 * place, status._fields)
+
+
+def handles(address: int, n: int, kind: str) -> list[Any]:
+    """An array of handles; `kind` is the letter of their class."""
+    return read_handles(address, n, ord(kind))
 
 
 def handle_at(address: int, kind: str) -> Any:
@@ -202,7 +206,7 @@ def handle_at(address: int, kind: str) -> Any:
     return read_handles(address, 1, ord(kind))[0]
 
 
-def read_status(address: int) -> Status:
+def read_status(address: int) -> Any:
     """The status at an address."""
     status = Status()
     for place, value in enumerate(read_integers(address, 5)):
@@ -210,6 +214,6 @@ def read_status(address: int) -> Status:
     return status
 
 
-def write_status(address: int, status: Status) -> None:
+def write_status(address: int, status: Any) -> None:
     """Store all fields of a status."""
     write_integers(address, status._fields)

@@ -7,11 +7,15 @@ their arguments with one function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES
 from pysmpi.abi.values import buffer, give_request, vector, vector_w
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 # The communicator and the arguments of a method of mpi4py.
 Call = tuple[MPI.Comm, tuple[Any, ...]]
@@ -49,9 +53,10 @@ def _is_root(comm: MPI.Comm, root: int) -> bool:
     return root == MPI.ROOT if comm.Is_inter() else comm.Get_rank() == root
 
 
-def _peers(comm: MPI.Comm) -> int:
+def _peers(comm: Any) -> int:
     """The number of processes with which each exchanges blocks."""
-    return comm.Get_remote_size() if comm.Is_inter() else comm.Get_size()  # type: ignore[attr-defined]
+    size: int = comm.Get_remote_size() if comm.Is_inter() else comm.Get_size()
+    return size
 
 
 def _blocks(address: int, count: int, datatype: MPI.Datatype, comm: MPI.Comm) -> Any:

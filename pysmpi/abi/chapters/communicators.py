@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.callbacks import copy_function, delete_function, value_address
 from pysmpi.abi.entry import ENTRIES, entry
@@ -17,7 +17,11 @@ from pysmpi.abi.values import (
     write_integer,
     write_integers,
 )
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 OBJECT_NAME = 128  # bytes of a name
 
@@ -73,7 +77,7 @@ def Comm_idup_with_info(comm: MPI.Comm, info: MPI.Info, newcomm: int, request: i
 
 @entry
 def Comm_create(comm: MPI.Comm, group: MPI.Group, newcomm: int) -> None:
-    give(newcomm, comm.Create(group))  # type: ignore[attr-defined]
+    give(newcomm, comm.Create(group))
 
 
 @entry
@@ -90,7 +94,7 @@ def Comm_create_from_group(
 
 @entry
 def Comm_split(comm: MPI.Comm, color: int, key: int, newcomm: int) -> None:
-    give(newcomm, comm.Split(color, key))  # type: ignore[attr-defined]
+    give(newcomm, comm.Split(color, key))
 
 
 @entry

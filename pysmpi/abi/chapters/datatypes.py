@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
@@ -23,11 +23,15 @@ from pysmpi.abi.values import (
     write_integers,
     write_status,
 )
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT, ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.buffers.regions import place
 from pysmpi.mpi.datatypes.external32 import decode, encode
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 OBJECT_NAME = 128
 
@@ -133,9 +137,8 @@ def Type_create_subarray(
     ndims: int, sizes: int, subsizes: int, starts: int, order: int, oldtype: MPI.Datatype,
     newtype: int, size: int,
 ) -> None:  # fmt: skip
-    made = oldtype.Create_subarray(
-        *(read_integers(each, ndims, size) for each in (sizes, subsizes, starts)), order
-    )
+    full, part, first = (read_integers(each, ndims, size) for each in (sizes, subsizes, starts))
+    made = oldtype.Create_subarray(full, part, first, order)
     give(newtype, made)
 
 
@@ -144,10 +147,10 @@ def Type_create_darray(
     size: int, rank: int, ndims: int, gsizes: int, distribs: int, dargs: int, psizes: int,
     order: int, oldtype: MPI.Datatype, newtype: int, width: int,
 ) -> None:  # fmt: skip
+    kinds, arguments, grid = (read_integers(each, ndims) for each in (distribs, dargs, psizes))
     made = oldtype.Create_darray(
-        size, rank, read_integers(gsizes, ndims, width),
-        *(read_integers(each, ndims) for each in (distribs, dargs, psizes)), order,
-    )  # fmt: skip
+        size, rank, read_integers(gsizes, ndims, width), kinds, arguments, grid, order
+    )
     give(newtype, made)
 
 
@@ -319,10 +322,14 @@ def Aint_diff(addr1: int, addr2: int) -> int:
 # Packing: as the methods of mpi4py, which take whole arrays, for elements at an address.
 
 
-def _elements(address: int, count: int, datatype: MPI.Datatype) -> Any:
+def _elements(address: int, count: int, datatype: Any) -> Any:
     if count < 0:
         fail(ERR_COUNT, f"count is {count}")
     return place(None, None, address, count, datatype, True)
+
+
+def _signature(datatype: Any) -> Any:
+    return datatype._live().layout.signature
 
 
 def _end(start: int, nbytes: int, available: int) -> int:
@@ -374,7 +381,7 @@ def Pack_external(
     end = _end(start, nbytes, outsize)
     if end > start:
         message = _elements(inbuf, incount, datatype)
-        signature = datatype._live().layout.signature
+        signature = _signature(datatype)
         encode(signature, incount, message.pack(), view(outbuf, outsize)[start:end])
     write_integer(position, end, 8)
 
@@ -390,7 +397,7 @@ def Unpack_external(
     if end > start:
         message = _elements(outbuf, outcount, datatype)
         native = bytearray(message.nbytes)
-        decode(datatype._live().layout.signature, outcount, view(inbuf, insize)[start:end], native)
+        decode(_signature(datatype), outcount, view(inbuf, insize)[start:end], native)
         message.unpack(native)
     write_integer(position, end, 8)
 

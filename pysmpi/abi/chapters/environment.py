@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import give, give_text, write_integer
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.constants import ERR_ABI
 from pysmpi.mpi.base.exceptions import fail
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 LIBRARY_VERSION, PROCESSOR_NAME = 8192, 128  # bytes of the results
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.callbacks import error_function
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import forget, give, give_text, handle_at, read_integers, text, write_integer
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 ERROR_STRING = 512  # bytes of a text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.callbacks import Scratch
 from pysmpi.abi.entry import ENTRIES, entry
@@ -19,8 +19,12 @@ from pysmpi.abi.values import (
     text,
     write_integer,
 )
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.exporting import address_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 DATAREP = 128  # bytes of the name of a representation
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import (
     forget,
@@ -12,7 +14,11 @@ from pysmpi.abi.values import (
     text,
     write_integer,
 )
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 INFO_KEY = 256  # bytes of a key with its end
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pysmpi.abi.callbacks import reduction
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import buffer, forget, give, handle_at, read_integers, write_integer
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 
 @entry

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import (
     buffer,
     give,
     give_request,
     give_status,
+    handle_at,
     read_integers,
     status_argument,
     view,
     write_integer,
 )
-from pysmpi.mpi import MPI
 from pysmpi.mpi.base.exporting import address_of
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 
 @entry
@@ -264,9 +271,8 @@ def Imrecv(buf: int, count: int, datatype: MPI.Datatype, message: int, request: 
 
 
 def _message(address: int) -> MPI.Message:
-    from pysmpi.abi.values import read_handles
-
-    return read_handles(address, 1, ord("M"))[0]
+    message: MPI.Message = handle_at(address, "M")
+    return message
 
 
 @entry
@@ -279,12 +285,12 @@ def Buffer_detach(buffer_addr: int, size: int, width: int) -> None:
     _detached(MPI.Detach_buffer(), buffer_addr, size, width)
 
 
-def _detached(attached: object, buffer_addr: int, size: int, width: int) -> None:
+def _detached(attached: Any, buffer_addr: int, size: int, width: int) -> None:
     if attached is None or attached is MPI.BUFFER_AUTOMATIC:
         write_integer(buffer_addr, -2 if attached is not None else 0, 8)
         write_integer(size, 0, width)
         return
-    memory = memoryview(attached)  # type: ignore[arg-type]
+    memory = memoryview(attached)
     write_integer(buffer_addr, address_of(memory), 8)
     write_integer(size, memory.nbytes, width)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import entry
 from pysmpi.abi.process import here
@@ -13,13 +13,17 @@ from pysmpi.abi.values import (
     give_request,
     give_text,
     handle_at,
-    read_handles,
+    handles,
     read_integers,
     text,
     write_integer,
     write_integers,
 )
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 PORT_NAME = 256  # bytes
 
@@ -65,7 +69,7 @@ def Comm_spawn_multiple(
     codes: list[list[int]] = []
     made = comm.Spawn_multiple(
         commands, [_words(each) for each in lists], read_integers(array_of_maxprocs, count),
-        read_handles(array_of_info, count, ord("I")), root, codes,
+        handles(array_of_info, count, "I"), root, codes,
     )  # fmt: skip
     give(intercomm, made)
     if array_of_errcodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import (
@@ -15,7 +16,11 @@ from pysmpi.abi.values import (
     write_integer,
     write_integers,
 )
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 
 def _statuses(address: int) -> list[MPI.Status] | None:
@@ -196,9 +201,9 @@ def Cancel(request: int) -> None:
 
 @entry
 def Start(request: int) -> None:
-    requests(request, 1)[0].Start()  # type: ignore[attr-defined]
+    requests(request, 1)[0].Start()
 
 
 @entry
 def Startall(count: int, array_of_requests: int) -> None:
-    MPI.Prequest.Startall(requests(array_of_requests, count))  # type: ignore[arg-type]
+    MPI.Prequest.Startall(requests(array_of_requests, count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
@@ -17,7 +17,11 @@ from pysmpi.abi.values import (
     view,
     write_integer,
 )
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 OBJECT_NAME = 128
 
@@ -166,9 +170,8 @@ def Compare_and_swap(
     origin: int, compare: int, result: int, datatype: MPI.Datatype, rank: int, disp: int,
     win: MPI.Win,
 ) -> None:  # fmt: skip
-    win.Compare_and_swap(
-        *(buffer(each, 1, datatype) for each in (origin, compare, result)), rank, disp
-    )
+    new, old, into = (buffer(each, 1, datatype) for each in (origin, compare, result))
+    win.Compare_and_swap(new, old, into, rank, disp)
 
 
 @entry

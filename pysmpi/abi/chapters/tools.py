@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import write_integer
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 # MPICH's numbers.
 INVALID_INDEX, INVALID_HANDLE, INVALID_SESSION, INVALID_NAME = 62, 64, 67, 73

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import give, read_integers, write_integer, write_integers
-from pysmpi.mpi import MPI
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 
 @entry
@@ -156,11 +160,16 @@ def Graph_map(comm: MPI.Intracomm, nnodes: int, indx: int, edges: int, newrank: 
     write_integer(newrank, comm.Graph_map(index, read_integers(edges, number)))
 
 
+def _counts(comm: Any) -> tuple[int, int, bool]:
+    sources, targets, weighted = comm.Get_dist_neighbors_count()
+    return sources, targets, weighted
+
+
 @entry
 def Dist_graph_neighbors_count(
     comm: MPI.Distgraphcomm, indegree: int, outdegree: int, weighted: int
 ) -> None:
-    for address, value in zip((indegree, outdegree, weighted), comm.Get_dist_neighbors_count()):
+    for address, value in zip((indegree, outdegree, weighted), _counts(comm)):
         write_integer(address, value)
 
 
