@@ -8,24 +8,28 @@ import time
 from typing import Any
 
 from pysmpi.abi import engine
+from pysmpi.abi.engine import Process
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
 
-class CompiledProcess(engine.Process):
+class CompiledProcess(Process):
     """A process with its own stack, the handles of its program, and its streams."""
 
     __slots__ = ("free", "handled", "numbers", "objects")
 
     objects: dict[int, Any]  # handles by their integers
+    numbers: dict[int, int]  # integers of requests, by the addresses of their handles
+    free: list[int]  # integers of requests that are over
+    handled: bool  # whether a handler of the program has handled the error of a call
 
     def __new__(cls, stack: int) -> CompiledProcess:
         objects: dict[int, Any] = {}
         made = super().__new__(cls, stack, objects)
         made.objects = objects
-        made.numbers = {}  # integers of requests, by the addresses of their handles
-        made.free = []  # integers of requests that are over
-        made.handled = False  # whether a handler of the program has handled the error of a call
+        made.numbers = {}
+        made.free = []
+        made.handled = False
         return made
 
 
