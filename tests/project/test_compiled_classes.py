@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def compiled_classes() -> dict[str, ast.ClassDef]:
-    """The classes of the modules that setup.py compiles, by name."""
+def compiled_modules() -> dict[Path, ast.Module]:
+    """The modules that setup.py compiles."""
     rooms = next(
         node.value
         for node in ast.parse((ROOT / "setup.py").read_text()).body
@@ -15,10 +15,16 @@ def compiled_classes() -> dict[str, ast.ClassDef]:
     )
     patterns = eval(compile(ast.Expression(rooms), "setup.py", "eval"))
     return {
+        path: ast.parse(path.read_text()) for pattern in patterns for path in ROOT.glob(pattern)
+    }
+
+
+def compiled_classes() -> dict[str, ast.ClassDef]:
+    """The classes of the modules that setup.py compiles, by name."""
+    return {
         node.name: node
-        for pattern in patterns
-        for path in ROOT.glob(pattern)
-        for node in ast.parse(path.read_text()).body
+        for module in compiled_modules().values()
+        for node in module.body
         if isinstance(node, ast.ClassDef)
     }
 
@@ -41,3 +47,18 @@ def test_no_class_inherits_the_initialization_of_an_open_class_and_is_closed() -
     assert {"Contribution", "WithoutData", "Process"} <= set(classes)
     closed = [node for node in classes.values() if not is_open(node)]
     assert [node.name for node in closed if inherits_from_open(node)] == []
+
+
+def test_compiled_modules_of_mpi_raise_no_exception_for_the_program() -> None:
+    # An exception that starts in compiled code counts as a bug of pysmpi.
+    internal = ("LookupError", "NotImplementedError", "RuntimeError")
+    raised = {
+        f"{path.name}: {ast.unparse(node)}"
+        for path, module in compiled_modules().items()
+        if path.is_relative_to(ROOT / "pysmpi" / "mpi")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Raise)
+        and node.exc is not None
+        and not ast.unparse(node.exc).startswith(internal)
+    }
+    assert not raised

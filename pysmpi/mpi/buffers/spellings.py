@@ -21,6 +21,7 @@ import numpy as np
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import cint, fail, integer, named, sequence
 from pysmpi.mpi.base.exporting import acquire
+from pysmpi.mpi.base.integers import plain_integers
 from pysmpi.mpi.buffers.contiguous import FORMATS, contiguous
 from pysmpi.mpi.buffers.memory import is_bottom, origin_of
 from pysmpi.mpi.buffers.regions import EMPTY, Blocks, MessageRegion, copy_message, place
@@ -46,6 +47,7 @@ __all__ = [
     "partitioned",
     "place",
     "receive",
+    "reduce_scatter_counts",
     "reduction",
     "send",
     "unread",
@@ -127,6 +129,37 @@ def check_same(send: Any, receive: Any) -> None:
         raise ValueError("mismatch in send and receive MPI datatypes")
     if send.count != receive.count:
         raise ValueError(f"mismatch in send count {send.count} and receive count {receive.count}")
+
+
+def reduce_scatter_counts(
+    counts: object,
+    send: MessageRegion,
+    receive: MessageRegion,
+    in_place: bool,
+    size: int,
+    rank: int,
+) -> list[int]:
+    """The counts of all `size` processes in a Reduce_scatter, checked against the buffers."""
+    numbers = plain_integers(counts)
+    items = sequence(counts) if numbers is None else numbers
+    if len(items) != size:
+        raise ValueError(f"expecting {size} items, got {len(items)}")
+    if numbers is None:
+        numbers = [integer(item) for item in items]
+    total = sum(numbers)
+    if in_place:
+        if receive.count != total:
+            raise ValueError(f"mismatch in receive count {receive.count} and sum(counts) {total}")
+        return numbers
+    if send.datatype is not receive.datatype and send.datatype != receive.datatype:
+        raise ValueError("mismatch in send and receive MPI datatypes")
+    if send.count != total:
+        raise ValueError(f"mismatch in send count {send.count} and sum(counts) {total}")
+    if receive.count != numbers[rank]:
+        raise ValueError(
+            f"mismatch in receive count {receive.count} and counts[{rank}] {numbers[rank]}"
+        )
+    return numbers
 
 
 def datatype_argument(spec: Any) -> Datatype:

@@ -6,7 +6,8 @@ for reading or writing, with one block or one for each process, and whether IN_P
 function here implements these rules for one operation, with the errors of MPI, and makes the call
 that determines the time. Arguments that mpi4py ignores are not read.
 
-This module is compiled: every collective call with buffers passes through it.
+This module is compiled: every collective call with buffers passes through it. Its functions raise
+nothing themselves: an exception that starts in compiled code is a bug of pysmpi.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
-from pysmpi.mpi.base.exceptions import cint, fail, integer, sequence
-from pysmpi.mpi.base.integers import plain_integers
+from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.buffers.aliasing import alias, alias_of_block, refuse_alias
 from pysmpi.mpi.buffers.contiguous import alike, contiguous
 from pysmpi.mpi.buffers.memory import IN_PLACE
@@ -31,6 +31,7 @@ from pysmpi.mpi.buffers.spellings import (
     equal_blocks,
     held,
     matching,
+    reduce_scatter_counts,
     reduction,
     vector,
     vector_w,
@@ -516,7 +517,9 @@ def reduce_scatter(
     whole = target if in_place else _message(sendbuf, False)
     if recvcounts is None and communicator.remote is communicator and not in_place:
         recvcounts = all_counts(comm, target.count)
-    counts = _reduce_scatter_counts(recvcounts, whole, target, in_place, communicator.size, me)
+    counts: list[int] = reduce_scatter_counts(
+        recvcounts, whole, target, in_place, communicator.size, me
+    )
     contribution = _reduction(
         comm, communicator, me, "reduce_scatter", op, whole, target, whole, 0, in_place,
         counts=counts,
@@ -525,37 +528,6 @@ def reduce_scatter(
     contribution.start = sum(counts[:me]) * size
     contribution.stop = contribution.start + counts[me] * size
     return contribution
-
-
-def _reduce_scatter_counts(
-    counts: object,
-    send: MessageRegion,
-    receive: MessageRegion,
-    in_place: bool,
-    size: int,
-    me: int,
-) -> list[int]:
-    """The counts of all processes, checked against the buffers."""
-    numbers: Any = plain_integers(counts)
-    items: Any = sequence(counts) if numbers is None else numbers
-    if len(items) != size:
-        raise ValueError(f"expecting {size} items, got {len(items)}")
-    if numbers is None:
-        numbers = [integer(item) for item in items]
-    total: int = sum(numbers)
-    if in_place:
-        if receive.count != total:
-            raise ValueError(f"mismatch in receive count {receive.count} and sum(counts) {total}")
-        return numbers  # type: ignore[no-any-return]
-    if send.datatype is not receive.datatype and send.datatype != receive.datatype:
-        raise ValueError("mismatch in send and receive MPI datatypes")
-    if send.count != total:
-        raise ValueError(f"mismatch in send count {send.count} and sum(counts) {total}")
-    if receive.count != numbers[me]:
-        raise ValueError(
-            f"mismatch in receive count {receive.count} and counts[{me}] {numbers[me]}"
-        )
-    return numbers  # type: ignore[no-any-return]
 
 
 def all_counts(comm: Any, count: int) -> list[int]:
