@@ -17,6 +17,7 @@ All functions are called with the interpreter's lock. */
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ All functions are called with the interpreter's lock. */
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -70,6 +72,8 @@ __asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,%f
 
 #define BELOW 256 /* bytes under a stack pointer that its function may use */
 #define MOST_ARGUMENTS 16
+/* Bytes below a stack: a function may have large arrays, which it need not use in order. */
+#define GUARD ((size_t)1 << 20)
 
 /* A function of the program that pysmpi has called, `main` included. */
 typedef struct frame {
@@ -86,7 +90,7 @@ typedef struct ending {
 /* The process that a rank with a compiled program simulates. */
 typedef struct {
     PyObject_HEAD
-    char *stack; /* its own stack, with a guard page at the lowest address */
+    char *stack; /* its own stack, with a guard at the lowest addresses */
     size_t length;
     void *own; /* the pointers of both stacks where the other one continues */
     void *threads;
@@ -106,6 +110,8 @@ typedef struct {
     size_t size;
     Py_ssize_t number; /* of the program, in the upper bits of the places of its calls */
     ending *endings;
+    int crash;         /* the signal that ended the program, 0 if none did */
+    uintptr_t at, fault; /* its instruction, and the address that it used */
 } Process;
 
 static Process *running; /* whose program runs, or has called Python */
@@ -138,6 +144,70 @@ leave(Process *process)
 {
     process->on_own = 0;
     _longjmp(process->frames->leave, 1);
+}
+
+/* A fault of a program ends its rank, not the process that simulates. */
+
+static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+#define FAULT_KINDS (sizeof FAULTS / sizeof *FAULTS)
+static struct sigaction outer_actions[FAULT_KINDS];
+static char handler_stack[64 * 1024];
+static int programs; /* that run or wait */
+
+static uintptr_t
+instruction(const ucontext_t *context)
+{
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#else
+    return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+static void
+fault(int number, siginfo_t *info, void *context)
+{
+    Process *process = running;
+    if (process != NULL && process->on_own && pthread_equal(pthread_self(), thread)) {
+        process->crash = number;
+        process->at = instruction(context);
+        process->fault = (uintptr_t)info->si_addr;
+        leave(process);
+    }
+    for (size_t i = 0; i < FAULT_KINDS; i++)
+        if (FAULTS[i] == number)
+            sigaction(number, &outer_actions[i], NULL); /* the instruction faults again */
+}
+
+static void
+catch_faults(void)
+{
+    stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+    struct sigaction action = {.sa_sigaction = fault};
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaltstack(&stack, NULL);
+    for (size_t i = 0; i < FAULT_KINDS; i++)
+        sigaction(FAULTS[i], &action, &outer_actions[i]);
+}
+
+static void
+release_faults(void)
+{
+    for (size_t i = 0; i < FAULT_KINDS; i++)
+        sigaction(FAULTS[i], &outer_actions[i], NULL);
+}
+
+/* What ended a program: the signal, the place, whether its stack is full, library and function. */
+static PyObject *
+crashed(Process *self)
+{
+    uintptr_t site = self->at + 1 - self->base;
+    int full = self->fault - (uintptr_t)self->stack < GUARD;
+    Dl_info library = {0};
+    dladdr((void *)self->at, &library);
+    return Py_BuildValue("iniss", -self->crash,
+                         site < self->size ? (Py_ssize_t)site | self->number : (Py_ssize_t)0, full,
+                         library.dli_fname, library.dli_sname);
 }
 
 typedef struct {
@@ -539,7 +609,7 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (self == NULL)
         return NULL;
     long page = sysconf(_SC_PAGESIZE);
-    self->length = ((size_t)length + (size_t)page - 1) / (size_t)page * (size_t)page + (size_t)page;
+    self->length = ((size_t)length + (size_t)page - 1) / (size_t)page * (size_t)page + GUARD;
     self->stack = mmap(NULL, self->length, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (self->stack == MAP_FAILED) {
@@ -547,7 +617,7 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return PyErr_SetFromErrno(PyExc_OSError);
     }
-    mprotect(self->stack, (size_t)page, PROT_NONE);
+    mprotect(self->stack, GUARD, PROT_NONE);
     self->objects = Py_NewRef(objects);
     return (PyObject *)self;
 }
@@ -601,7 +671,9 @@ typedef struct {
 
 static void begin(void *pointer) { psm_start(((beginning *)pointer)->stack, ((beginning *)pointer)->entry); }
 
-/* run(handle, arguments, variables): the status with which the program ends. */
+/* run(entry, arguments, variables): the status with which the program ends.
+
+   After a fault, the result of `crashed`. */
 static PyObject *
 process_run(Process *self, PyObject *args)
 {
@@ -615,6 +687,8 @@ process_run(Process *self, PyObject *args)
     beginning first = {top, (void *)entry};
     frame outermost = {NULL};
     self->frames = &outermost;
+    if (programs++ == 0)
+        catch_faults();
     if (_setjmp(outermost.leave) == 0) {
         self->on_own = 1;
         install(self);
@@ -624,6 +698,12 @@ process_run(Process *self, PyObject *args)
     uninstall(self);
     running = NULL;
     self->frames = NULL;
+    if (--programs == 0)
+        release_faults();
+    if (self->crash) {
+        PyErr_Clear();
+        return crashed(self);
+    }
     if (self->ended) /* by exit, inside a callback too */
         PyErr_Clear();
     if (PyErr_Occurred())
@@ -675,6 +755,10 @@ process_call(Process *self, PyObject *args)
     self->own = own;
     self->threads = threads;
     self->frames = mine.outer;
+    if (self->crash) {
+        PyErr_SetNone(PyExc_GeneratorExit);
+        return NULL;
+    }
     if (self->ended) { /* the program has called exit, which ends the outer functions too */
         PyErr_SetNone(PyExc_GeneratorExit);
         return NULL;
@@ -723,6 +807,7 @@ process_load(Process *self, PyObject *args)
 static PyObject *
 process_close(Process *self, PyObject *Py_UNUSED(args))
 {
+    fflush(ours[1]); /* of libraries that ranks share, such as that of C++ */
     for (int i = 0; i < 3; i++)
         if (self->streams[i] != NULL) {
             fclose(self->streams[i]);

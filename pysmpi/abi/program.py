@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
 from itertools import count
+from signal import Signals
 
 from pysmpi.abi import chapters, elf, engine, sites
 from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
@@ -13,11 +15,14 @@ from pysmpi.abi.process import CALLS, CompiledProcess, here, put
 from pysmpi.abi.values import MESSAGES
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
+from pysmpi.isolation.loading.linked_mpi import chain_to_mpi, located
 from pysmpi.isolation.loading.loader import RankProgram
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.options import RcOptions
+from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from pysmpi.mpi.processes import environment
+from pysmpi.python.frames import shorten
 
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
 _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
@@ -90,6 +95,17 @@ def _absent(name: str) -> Callable[..., object]:
     return absent
 
 
+def _crash(signal: int, site: int, full: bool, library: str | None, name: str | None) -> None:
+    """End the job as a signal ends a process of a real MPI."""
+    if site:
+        file, line, function = sites.place_of(site)
+        where = f" at {shorten(file)}:{line} in {function}"
+    else:
+        where = f" in {name or 'a function'} of {os.path.basename(library or 'a library')}"
+    what = "used more than its stack has" if full else f"got signal {Signals(-signal).name}"
+    current().abort(128 - signal, f"{what}{where}")
+
+
 class CompiledProgram(RankProgram):
     """An executable that was linked with an MPI library (MPICH's binary interface)."""
 
@@ -101,7 +117,26 @@ class CompiledProgram(RankProgram):
     def prepare(self) -> None:
         self.executable = elf.read(self.name, read_bytes(self.path))
         self.number = sites.number_of(self.path)
+        self._load_libraries()
         _start()
+
+    def _load_libraries(self) -> None:
+        """Load the libraries that ranks share, before any rank has streams of its own."""
+        origin = os.path.dirname(self.path)
+        for name in self.executable.needed:
+            path = located(name, tuple(self.executable.paths), origin) or name
+            try:
+                ctypes.CDLL(path, ctypes.RTLD_GLOBAL if name.startswith("libstdc++") else 0)
+            except OSError as error:
+                raise UsageError(
+                    f"{self.name}: needs {name}, which cannot be loaded: {error}"
+                ) from None
+            chain = chain_to_mpi(path) if path != name else None
+            if chain is not None:
+                raise UsageError(
+                    f"{self.name}: expected a program whose own code alone calls MPI, got one that "
+                    f"needs {name}, which calls MPI too"
+                )
 
     def main(self) -> Callable[[], object]:
         return self._run
@@ -119,6 +154,8 @@ class CompiledProgram(RankProgram):
             status = process.run(base + self.executable.entry, words, variables)
         finally:
             process.close()
+        if isinstance(status, tuple):
+            _crash(*status)
         if status:
             sys.exit(status)
 

@@ -147,7 +147,7 @@ def _calls(
     return False
 
 
-def _located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
+def located(name: str, paths: tuple[str, ...], origin: str) -> str | None:
     """The file of a library that one in the directory `origin` needs."""
     multiarch = getattr(sys.implementation, "_multiarch", "")
     places = [path.replace("$ORIGIN", origin).replace("${ORIGIN}", origin) for path in paths]
@@ -188,7 +188,7 @@ def _chain(path: str) -> tuple[tuple[str, ...] | None, bool]:
         for name in file.needed:
             if re.match(_MPI, os.path.basename(name)):
                 return (*chain, name), opens
-            found = _located(name, inherited, origin)
+            found = located(name, inherited, origin)
             if found is None or _SYSTEM.match(os.path.basename(found)):
                 continue
             if found in seen or len(chain) == _DEEPEST:
@@ -346,7 +346,7 @@ def _look(name: object, mode: int, everybody: int, how: str, opened: OpenedLibra
         if everybody and mode & everybody:
             return
     elif os.sep not in path:
-        path = _located(path, (), "") or path
+        path = located(path, (), "") or path
     refuse(path, f"library {os.path.basename(path)}, loaded by {how}", LoadsMPI)
     if not _SYSTEM.match(os.path.basename(path)):
         _arm(opened, path)
