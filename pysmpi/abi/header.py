@@ -17,8 +17,8 @@ else:
     from pysmpi.mpi import MPI
 
 _START = """\
-#ifndef PYSMPI_MPI_H
-#define PYSMPI_MPI_H
+#ifndef MPI_INCLUDED
+#define MPI_INCLUDED
 /* Written by pysmpi: the binary interface of MPICH. */
 #include <stddef.h>
 #include <stdint.h>

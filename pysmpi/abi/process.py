@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from typing import Any
@@ -112,8 +113,6 @@ def getpid() -> int:
 
 def hostname(address: int, size: int) -> int:
     """The name of the rank's host."""
-    import socket
-
     data = socket.gethostname().encode()[: size - 1] + b"\0"
     engine.view(address, len(data))[:] = data
     return 0

@@ -156,7 +156,7 @@ class CompiledProgram(RankProgram):
             process.close()
         if isinstance(status, tuple):
             _crash(*status)
-        if status:
+        elif status:
             sys.exit(status)
 
     def _load(self, process: CompiledProcess) -> int:

@@ -18,7 +18,7 @@ from pysmpi.errors import UsageError
 from pysmpi.python.installed import cache_directory
 from pysmpi.version import __version__
 
-COMPILERS = {"cc": ("CC", ("cc", "gcc", "clang")), "cxx": ("CXX", ("c++", "g++", "clang++"))}
+COMPILERS = {"cc": ("cc", "gcc", "clang"), "cxx": ("c++", "g++", "clang++")}
 _NOT_LINKED = ("-c", "-S", "-E", "-M", "-MM")
 _SHOW = ("-show", "-show-me", "--showme")
 
@@ -55,14 +55,14 @@ def library() -> str:
 
 def compiler(kind: str) -> list[str]:
     """The command of the compiler: of CC or CXX, or the first that there is."""
-    variable, names = COMPILERS[kind]
-    chosen = os.environ.get(variable)
+    names = COMPILERS[kind]
+    chosen = os.environ.get("CC") if kind == "cc" else os.environ.get("CXX")
     if chosen:
         return shlex.split(chosen)
     for name in names:
         if shutil.which(name):
             return [name]
-    raise UsageError(f"no compiler: there is no command {' or '.join(names)}; set {variable}")
+    raise UsageError(f"no compiler: there is no command {' or '.join(names)}; set {kind.upper()}")
 
 
 def line(kind: str, words: list[str]) -> list[str]:

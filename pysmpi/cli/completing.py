@@ -172,6 +172,8 @@ platforms = words(_platforms, *MACHINES)
 # By the name of a parameter, or by that of its command and itself.
 COMPLETIONS: dict[str, Completion] = {
     "algorithm": _algorithm,
+    "cc words": files(".c", ".o"),
+    "cxx words": files(".cpp", ".cc", ".cxx", ".o"),
     "breaks": words(lambda: ("rank=", "call=", "count=")),
     "cfg": words(_keys),
     "check": words(_checkers),

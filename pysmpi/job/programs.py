@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from pysmpi.abi import elf
+from pysmpi.errors import UsageError
 from pysmpi.io.reading import open_lines
 from pysmpi.isolation.loading.loader import (
     CommandProgram,
@@ -49,10 +51,12 @@ def find_program(
 
 def is_compiled(path: str) -> bool:
     """Whether a file is an executable that calls MPI."""
+    if not os.path.isfile(path):  # what is read from a pipe is gone
+        return False
     try:
         with open_lines(path) as stream:
             if stream.read(4) != elf.MAGIC:
                 return False
             return elf.needs_mpi(elf.MAGIC + stream.read(elf.MOST))
-    except OSError:
-        return False
+    except (OSError, UsageError):
+        return False  # the error comes when the program is read

@@ -64,11 +64,11 @@ def summary(platform: Platform) -> str:
     """One line: hosts, cores, speed, links, zones."""
     cores = sum(host.cores for host in platform.hosts)
     kinds = Counter(zone.kind for zone in _zones(platform.root))
-    zones = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    zones = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     return (
         f"{platform.name}: {count(len(platform.hosts), 'host')}, {count(cores, 'core')} "
         f"of {_speeds(platform)}, {count(len(platform.links) - 1, 'link')}"
-        + (f", zones: {zones}" if zones else "")
+        + (f", zones {zones}" if zones else "")
     )
 
 

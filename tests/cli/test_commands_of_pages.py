@@ -25,9 +25,9 @@ DOCS = ROOT / "docs"
 
 # The pages whose reader begins in an empty directory: `test_commands_of_the_path.py`.
 RECIPES = """
-    index from-mpiexec from-smpirun describe-my-cluster compare-collectives find-a-race test-in-ci
-    sample-and-fold profile-compute replay-a-real-run debug-with-an-editor add-your-own
-    sweep-a-study
+    from-mpiexec from-smpirun compiled-programs describe-my-cluster compare-collectives
+    find-a-race test-in-ci sample-and-fold profile-compute replay-a-real-run debug-with-an-editor
+    add-your-own sweep-a-study
 """.split()
 PATH = [
     *sorted((DOCS / "start").glob("*.md")),
@@ -63,6 +63,10 @@ ELSEWHERE = {
     "pytest -q tests/": "a suite of tests",
     "pytest -n 2": "a suite of tests",
     "-m tests.mutate": "takes minutes: tests/mutate",
+    "-m tests.pytest_plugin": "fetches packages: tests/pytest_plugin",
+    "-m tests.packages": "fetches packages: tests/packages",
+    "-m tests.signals": "takes minutes: tests/signals",
+    "-m tests.fuzz": "takes minutes: tests/fuzz",
     "calibrate memory": "takes minutes: tests/calibrate",
     "calibrate network": "takes minutes on two computers: tests/calibrate",
     "--platform here.yaml": "the file of calibrate memory",

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "--hosts node-0,node-1": "a cluster",
     "-m debugpy": "waits for an editor: tests/debugging",
 }
-FILE = re.compile(r"(?:#|<!--) (in )?([\w./-]+\.\w+)(?: -->)?\n")
+FILE = re.compile(r"(?:#|<!--|/\*) (in )?([\w./-]+\.\w+)(?: -->| \*/)?\n")
 
 
 def files(page: Path) -> list[tuple[int, str, str, bool]]:

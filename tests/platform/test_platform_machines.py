@@ -83,7 +83,7 @@ def test_check_summarises_in_one_line():
     report = check(PLATFORMS / "graphene.default.xml")
     assert report.ok
     assert str(report).endswith(
-        "graphene.default: 144 hosts, 144 cores of 3.542 Gflop/s, 588 links, zones: 4 flat, 1 full"
+        "graphene.default: 144 hosts, 144 cores of 3.542 Gflop/s, 588 links, zones 4 flat, 1 full"
     )
 
 

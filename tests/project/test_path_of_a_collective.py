@@ -1,4 +1,4 @@
-"""The path of a collective call to its schedule is as short as docs/contributing/design.md says."""
+"""A collective call reaches its schedule as docs/contributing/collectives.md says."""
 
 from __future__ import annotations
 

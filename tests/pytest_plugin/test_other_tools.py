@@ -142,6 +142,7 @@ def test_suites_without_mpi_load_nothing(pytester: pytest.Pytester) -> None:
                 "pysmpi", "pysmpi.text", "pysmpi.version", "pysmpi.pytest_plugin",
                 "pysmpi.pytest_plugin.plugin",
                 "pysmpi.pytest_plugin.plans", "pysmpi.pytest_plugin.outer_mpi",
+                "pysmpi.own_process", "pysmpi.own_process.interruption",
             }
             assert not any(name.startswith(("mpi4py", "greenlet", "numpy")) for name in sys.modules)
         """

@@ -116,7 +116,7 @@ def test_a_report_that_cannot_be_completed(monkeypatch: pytest.MonkeyPatch, tmp_
     def full(figures: Any, path: str) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pysmpi.api.write_report", full)
+    monkeypatch.setattr("pysmpi.reports.report_file.write_report", full)
     path = tmp_path / "r.json"
     result = pysmpi.run(lambda: None, compute="none", report=path, check=False)
     assert result.exit_status == 2

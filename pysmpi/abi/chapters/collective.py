@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES
-from pysmpi.abi.values import buffer, give_request, vector, vector_w
+from pysmpi.abi.values import buffer, give_request, read_integers, vector, vector_w
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -238,8 +238,6 @@ def Reduce_scatter(
     sendbuf: int, recvbuf: int, recvcounts: int, datatype: MPI.Datatype, op: MPI.Op,
     comm: MPI.Comm, size: int,
 ) -> Call:  # fmt: skip
-    from pysmpi.abi.values import read_integers
-
     counts = read_integers(recvcounts, comm.Get_size(), size)
     total = sum(counts)
     in_place = sendbuf == (1 << 64) - 1

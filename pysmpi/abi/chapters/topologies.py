@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pysmpi.abi.engine import constants
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import give, read_integers, write_integer, write_integers
 
@@ -46,13 +47,7 @@ def _weights(address: int, count: int) -> Any:
 
 
 # The addresses of UNWEIGHTED and WEIGHTS_EMPTY.
-def _special() -> list[int]:
-    from pysmpi.abi.engine import constants
-
-    return list(constants())
-
-
-_SPECIAL = _special()
+_SPECIAL = constants()
 
 
 @entry
