@@ -148,7 +148,7 @@ leave(Process *process)
 
 /* A fault of a program ends its rank, not the process that simulates. */
 
-static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #define FAULT_KINDS (sizeof FAULTS / sizeof *FAULTS)
 static struct sigaction outer_actions[FAULT_KINDS];
 static char handler_stack[64 * 1024];

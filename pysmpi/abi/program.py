@@ -28,6 +28,8 @@ STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it us
 _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
 _FOLDER = "/proc/self/fd"
 _copies = count(1)
+_CXX, _OPEN_STREAMS = "libstdc++.so", "_ZNSt8ios_base4InitC1Ev"  # the constructor of ios_base::Init
+_cxx_streams = ctypes.create_string_buffer(64)
 
 # Of the process, whichever functions a rank sees.
 _memfd_create, _close = os.memfd_create, os.close
@@ -126,11 +128,14 @@ class CompiledProgram(RankProgram):
         for name in self.executable.needed:
             path = located(name, tuple(self.executable.paths), origin) or name
             try:
-                ctypes.CDLL(path, ctypes.RTLD_GLOBAL if name.startswith("libstdc++") else 0)
+                library = ctypes.CDLL(path, ctypes.RTLD_GLOBAL if name.startswith(_CXX) else 0)
             except OSError as error:
                 raise UsageError(
                     f"{self.name}: needs {name}, which cannot be loaded: {error}"
                 ) from None
+            if name.startswith(_CXX):
+                # Programs have copies of its streams, which have to be open before.
+                getattr(library, _OPEN_STREAMS)(_cxx_streams)
             chain = chain_to_mpi(path) if path != name else None
             if chain is not None:
                 raise UsageError(

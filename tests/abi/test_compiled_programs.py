@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -196,3 +197,47 @@ def test_the_header_has_the_values_of_mpich(tmp_path: Path) -> None:
     both = ours.keys() & real.keys()
     assert len(both) > 200
     assert {name: ours[name] for name in both} == {name: real[name] for name in both}
+
+
+def test_no_process_is_left(talk: str) -> None:
+    before = children()
+    pysmpi.run(talk, nprocs=2, args=["names"])
+    assert children() == before
+
+
+def children() -> set[str]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {child for task in tasks for child in task.read_text().split()}
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> str:
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    target = str(tmp_path_factory.mktemp("objects") / "objects")
+    words = ["-g", "-O0", str(PROGRAMS / "objects.cpp"), "-o", target]
+    subprocess.run(line("cxx", words), check=True)
+    return target
+
+
+def test_objects_of_cxx_are_made_and_destroyed_for_each_rank(objects: str) -> None:
+    done = run("-n", "3", objects)
+    assert done.returncode == 0, done.stderr
+    wanted = [f"rank {rank} caught 4" for rank in range(3)] + 3 * ["made", "destroyed"]
+    assert lines(done.stdout) == sorted(wanted)
+
+
+@pytest.mark.parametrize(
+    "what, text, status",
+    [
+        ("store", r"rank 1 got signal SIGSEGV at \S*objects.cpp:16 in store", 139),
+        ("deep", r"rank 1 used more than its stack has at \S*objects.cpp:\d+ in deep", 139),
+        ("throw", r"rank 1 got signal SIGABRT in .* of libc", 134),
+    ],
+)
+def test_a_fault_ends_the_job_and_names_its_place(
+    objects: str, what: str, text: str, status: int
+) -> None:
+    done = run("-n", "3", objects, what)
+    assert re.search(text, done.stderr), done.stderr
+    assert done.returncode == status and "Traceback" not in done.stderr
