@@ -80,6 +80,7 @@ def _int(value: int) -> int:
 
 # Predefined attributes whose values in C are addresses of integers, and the bytes of these.
 _POINTERS = {
+    0x64400003: 4,  # HOST
     MPI.TAG_UB: 4, MPI.IO: 4, MPI.WTIME_IS_GLOBAL: 4, MPI.UNIVERSE_SIZE: 4, MPI.APPNUM: 4,
     MPI.LASTUSEDCODE: 4, MPI.WIN_SIZE: 8, MPI.WIN_DISP_UNIT: 4,
     MPI.WIN_CREATE_FLAVOR: 4, MPI.WIN_MODEL: 4,

@@ -17,10 +17,11 @@ from pysmpi.mpi.base.state import StateSlot
 class CompiledProcess(Process):
     """A process with its own stack, the handles of its program, and its streams."""
 
-    __slots__ = ("free", "handled", "numbers", "objects")
+    __slots__ = ("free", "handled", "numbers", "objects", "references")
 
     objects: dict[int, Any]  # handles by their integers
     numbers: dict[int, int]  # integers of requests, by the addresses of their handles
+    references: dict[int, int]  # further ones that the program has, by integers of handles
     free: list[int]  # integers of requests that are over
     handled: bool  # whether a handler of the program has handled the error of a call
 
@@ -29,6 +30,7 @@ class CompiledProcess(Process):
         made = super().__new__(cls, stack, objects)
         made.objects = objects
         made.numbers = {}
+        made.references = {}
         made.free = []
         made.handled = False
         return made

@@ -38,6 +38,7 @@ __all__ = [
     "handles",
     "number_of",
     "read_status",
+    "release",
     "write_status",
     "read_handles",
     "read_integers",
@@ -120,12 +121,12 @@ def give_text(address: int, length: int, value: str, limit: int) -> None:
 
 def give(address: int, handle: Any) -> None:
     """Store a handle as its integer."""
-    write_integer(address, number_of(handle))
+    write_integer(address, _given(handle))
 
 
 def give_all(address: int, handles: Iterable[Any]) -> None:
     """Store an array of handles."""
-    write_integers(address, [number_of(handle) for handle in handles])
+    write_integers(address, [_given(handle) for handle in handles])
 
 
 def number_of(handle: Any) -> int:
@@ -139,6 +140,28 @@ def number_of(handle: Any) -> int:
     if impl is not None:
         here().objects.setdefault(number, handle)
     return number
+
+
+def _given(handle: Any) -> int:
+    """The integer of a handle that the program gets, which it may have already."""
+    number = number_of(handle)
+    process = here()
+    if process.objects.get(number, handle) is not handle:
+        process.references[number] = process.references.get(number, 0) + 1
+    return number
+
+
+def release(address: int, kind: str, null: Any) -> None:
+    """Free the handle at an address, and its object with the last reference of the program."""
+    number = read_integers(address, 1)[0] & 0xFFFFFFFF
+    handle = handle_at(address, kind)
+    references = here().references
+    if references.get(number, 0):
+        references[number] -= 1
+        write_integer(address, null._table.null)
+        return
+    handle.Free()
+    forget(address, number, null)
 
 
 def forget(address: int, number: int, null: Any) -> None:

@@ -65,6 +65,7 @@ ELSEWHERE = {
     "-m tests.mutate": "takes minutes: tests/mutate",
     "-m tests.pytest_plugin": "fetches packages: tests/pytest_plugin",
     "-m tests.packages": "fetches packages: tests/packages",
+    "docs/screenshots.py": "writes pictures, with a browser",
     "-m tests.signals": "takes minutes: tests/signals",
     "-m tests.fuzz": "takes minutes: tests/fuzz",
     "calibrate memory": "takes minutes: tests/calibrate",

@@ -13,6 +13,7 @@ from pysmpi.abi.values import (
     give_text,
     handle_at,
     read_integers,
+    release,
     text,
     write_integer,
     write_integers,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 else:
     from pysmpi.mpi import MPI
 
+HOST = 0x64400003  # the removed attribute of MPI-1, which no process has
 OBJECT_NAME = 128  # bytes of a name
 
 
@@ -234,10 +236,7 @@ def Group_range_excl(group: MPI.Group, n: int, ranges: int, newgroup: int) -> No
 
 @entry
 def Group_free(group: int) -> None:
-    handle: Any = handle_at(group, "G")
-    number = read_integers(group, 1)[0]
-    handle.Free()
-    forget(group, number, MPI.GROUP_NULL)
+    release(group, "G", MPI.GROUP_NULL)
 
 
 @entry
@@ -265,7 +264,7 @@ def attributes(prefix: str, family: Any, kind: str) -> None:
         subject.Set_attr(keyval, value)
 
     def get_attr(subject: Any, keyval: int, value: int, flag: int) -> None:
-        result = subject.Get_attr(keyval)
+        result = MPI.PROC_NULL if keyval == HOST else subject.Get_attr(keyval)
         write_integer(flag, result is not None)
         if result is not None:
             write_integer(value, value_address(keyval, result), 8)

@@ -9,7 +9,6 @@ from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
     IGNORED,
     datatypes,
-    forget,
     give,
     give_all,
     give_text,
@@ -17,6 +16,7 @@ from pysmpi.abi.values import (
     number_of,
     read_integers,
     read_status,
+    release,
     text,
     view,
     write_integer,
@@ -171,10 +171,7 @@ def Type_commit(datatype: int) -> None:
 
 @entry
 def Type_free(datatype: int) -> None:
-    handle = handle_at(datatype, "D")
-    number = read_integers(datatype, 1)[0]
-    handle.Free()
-    forget(datatype, number, MPI.DATATYPE_NULL)
+    release(datatype, "D", MPI.DATATYPE_NULL)
 
 
 @entry

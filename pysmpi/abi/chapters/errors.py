@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.callbacks import error_function
 from pysmpi.abi.entry import ENTRIES, entry
-from pysmpi.abi.values import forget, give, give_text, handle_at, read_integers, text, write_integer
+from pysmpi.abi.values import (
+    give,
+    give_text,
+    release,
+    text,
+    write_integer,
+)
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -53,10 +59,7 @@ for _old, _new in (
 
 @entry
 def Errhandler_free(errhandler: int) -> None:
-    handle = handle_at(errhandler, "E")
-    number = read_integers(errhandler, 1)[0]
-    handle.Free()
-    forget(errhandler, number, MPI.ERRHANDLER_NULL)
+    release(errhandler, "E", MPI.ERRHANDLER_NULL)
 
 
 @entry
