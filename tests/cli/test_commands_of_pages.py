@@ -66,8 +66,6 @@ ELSEWHERE = {
     "-m tests.pytest_plugin": "fetches packages: tests/pytest_plugin",
     "-m tests.packages": "fetches packages: tests/packages",
     "docs/screenshots.py": "writes pictures, with a browser",
-    "-m tests.signals": "takes minutes: tests/signals",
-    "-m tests.fuzz": "takes minutes: tests/fuzz",
     "calibrate memory": "takes minutes: tests/calibrate",
     "calibrate network": "takes minutes on two computers: tests/calibrate",
     "--platform here.yaml": "the file of calibrate memory",
