@@ -148,6 +148,7 @@ def _test_facts(folder):
         "print(*facts.lines(), sep='\\n', end='')"
     )
     variables = {**os.environ, "PYTHONPATH": os.path.abspath(folder), "PYSMPI_WITHOUT": ""}
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"  # the folder becomes a wheel
     done = subprocess.run(
         [sys.executable, "-P", "-c", program], env=variables, capture_output=True, text=True
     )
