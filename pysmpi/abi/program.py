@@ -36,7 +36,7 @@ _memfd_create, _close = os.memfd_create, os.close
 
 
 class _Options:
-    """What MPI does for a program in C: it starts with MPI_Init, and errors are fatal."""
+    """The options of a program in C: MPI starts with `MPI_Init`, and errors are fatal."""
 
     initialize = False
     finalize = False

@@ -1,4 +1,4 @@
-"""What pysmpi assumes from names and text of packages and programs, and why it cannot wait to see.
+"""Assumptions about packages and programs from their names and text, each with its reason.
 
 All other decisions are made by observation. These have to be made before the code in question runs:
 

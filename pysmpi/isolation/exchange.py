@@ -1,4 +1,4 @@
-"""What happens when another rank continues.
+"""The exchange of state when another rank continues.
 
 The interpreter has one `sys.path`, one `sys.stdout`, one table of modules, one working directory.
 Each rank should have its own, as a process has. Modules remain plain modules and lists remain plain

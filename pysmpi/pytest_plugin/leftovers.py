@@ -58,7 +58,7 @@ class Starts:
         self._sites.pop(id(receive), None)
 
     def place(self, request: KernelRequest) -> str:
-        """Where a request was started, for a report."""
+        """The line that started a request, for a report."""
         place = _place(self._sites.get(id(request)))
         return f", started{place}" if place else ""
 

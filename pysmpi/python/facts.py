@@ -96,7 +96,7 @@ def holds(name: str) -> bool:
 
 
 def false_facts() -> dict[str, str]:
-    """What is wrong with the false facts, by name."""
+    """The false facts by name, each with its error."""
     global _false
     if _false is None:
         _false = _without()

@@ -14,7 +14,7 @@ NUMBERS = [
 
 
 def answers():
-    """What each call returns or raises."""
+    """The result or the exception of each call."""
     import _thread
     import copy
     import pickle

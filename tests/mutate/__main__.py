@@ -28,7 +28,7 @@ UNNOTICED = ("survived", "unfinished")
 
 
 def described(place: Place) -> str:
-    """Where it is, and what changes there, on one line."""
+    """Its place and its change, on one line."""
     mutation = place.mutation
     before, after = (" ".join(text.split())[:60] for text in (mutation.before, mutation.after))
     return f"{place}: {mutation.kind}: {before} -> {after}"

@@ -25,7 +25,7 @@ NOTHING = 5  # pytest's exit status if it has selected no test
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the tests say about a broken place."""
+    """The verdict of the tests about a broken place."""
 
     place: Place
     result: str  # "killed", "hangs" (a test), "survived", "unfinished" (in the time)
@@ -139,7 +139,7 @@ class Copy:
 
 
 def _processor_seconds(process: psutil.Popen) -> float:
-    """What a process and its descendants have used."""
+    """The processor time of a process and its descendants (s)."""
     total = 0.0
     with suppress(psutil.Error):
         for one in [process, *process.children(recursive=True)]:

@@ -206,7 +206,7 @@ def merged(reports: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
 def _call(
     command: Sequence[str], settings: Mapping[str, str], folder: Path, expected: int
 ) -> tuple[str, float, bool]:
-    """What a command prints, the seconds of its processors, and whether it ended by itself."""
+    """The output of a command, its processor time (s), and whether it ended by itself."""
     with open(folder / "said", "wb+") as said:
         process = subprocess.Popen(
             command, cwd=folder / "source", env=dict(settings), stdin=subprocess.DEVNULL,

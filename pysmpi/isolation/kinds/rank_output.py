@@ -146,7 +146,7 @@ class RankOutput(ProcessState):
         return True
 
     def record(self, state: State) -> None:
-        """What was written until now is the output of the rank that has run."""
+        """Give the output up to now to the rank that has run."""
         self._flush()
         with self._lock:
             self._drain()
