@@ -17,7 +17,7 @@ FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpichf90|mpi_usempi\w*|mpi_mpifh)\.
 
 MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
-_DYNAMIC, _INTERPRETER, _TLS, _LOAD = 2, 3, 7, 1
+_LOAD, _DYNAMIC, _TLS = 1, 2, 7
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _FLAGS_1, _RPATH, _RUNPATH = 1, 5, 6, 10, 0x6FFFFFFB, 15, 29
 _PIE = 0x08000000
 _MACHINES = {62: "x86-64", 183: "aarch64"}

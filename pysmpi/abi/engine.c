@@ -488,6 +488,71 @@ own_getenv(const char *name)
     return NULL;
 }
 
+/* Variables of the process: entries that the program adds stay, as others may point to them. */
+
+static char **
+variable(const char *name, size_t length)
+{
+    char **entry = running->variables;
+    while (*entry != NULL && !(strncmp(*entry, name, length) == 0 && (*entry)[length] == '='))
+        entry++;
+    return entry;
+}
+
+static int
+own_putenv(char *text)
+{
+    const char *end = strchr(text, '=');
+    if (end == NULL)
+        return -1;
+    char **entry = variable(text, (size_t)(end - text));
+    if (*entry == NULL) {
+        size_t count = (size_t)(entry - running->variables);
+        char **longer = malloc((count + 2) * sizeof *longer);
+        if (longer == NULL)
+            return -1;
+        memcpy(longer, running->variables, count * sizeof *longer);
+        longer[count + 1] = NULL;
+        running->variables = longer;
+        entry = longer + count;
+    }
+    *entry = text;
+    return 0;
+}
+
+static int
+own_setenv(const char *name, const char *value, int overwrite)
+{
+    if (name == NULL || *name == 0 || strchr(name, '=') != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    size_t length = strlen(name);
+    if (!overwrite && *variable(name, length) != NULL)
+        return 0;
+    char *text = malloc(length + strlen(value) + 2);
+    if (text == NULL)
+        return -1;
+    sprintf(text, "%s=%s", name, value);
+    return own_putenv(text);
+}
+
+static int
+own_unsetenv(const char *name)
+{
+    char **entry = variable(name, strlen(name));
+    for (; *entry != NULL; entry++)
+        *entry = entry[1];
+    return 0;
+}
+
+static int
+own_clearenv(void)
+{
+    *running->variables = NULL;
+    return 0;
+}
+
 static pid_t own_getpid(void) { return (pid_t)PYTHON(PSM_GETPID, 0); }
 
 static int
@@ -518,6 +583,10 @@ static const struct {
     {"usleep", (void *)own_usleep},
     {"getenv", (void *)own_getenv},
     {"secure_getenv", (void *)own_getenv},
+    {"putenv", (void *)own_putenv},
+    {"setenv", (void *)own_setenv},
+    {"unsetenv", (void *)own_unsetenv},
+    {"clearenv", (void *)own_clearenv},
     {"getpid", (void *)own_getpid},
     {"gethostname", (void *)own_gethostname},
 };
@@ -816,12 +885,6 @@ process_close(Process *self, PyObject *Py_UNUSED(args))
     Py_RETURN_NONE;
 }
 
-static PyObject *
-process_site(Process *self, void *closure)
-{
-    return PyLong_FromUnsignedLongLong((uintptr_t)self->site);
-}
-
 static PyMethodDef process_methods[] = {
     {"load", (PyCFunction)process_load, METH_VARARGS, NULL},
     {"run", (PyCFunction)process_run, METH_VARARGS, NULL},
@@ -829,8 +892,6 @@ static PyMethodDef process_methods[] = {
     {"close", (PyCFunction)process_close, METH_NOARGS, NULL},
     {NULL},
 };
-
-static PyGetSetDef process_properties[] = {{"site", (getter)process_site, NULL, NULL, NULL}, {NULL}};
 
 static PyTypeObject ProcessType = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -840,7 +901,6 @@ static PyTypeObject ProcessType = {
     .tp_new = process_new,
     .tp_dealloc = (destructor)process_dealloc,
     .tp_methods = process_methods,
-    .tp_getset = process_properties,
 };
 
 /* Memory of programs. */

@@ -49,10 +49,9 @@ class EntryPoint:
     A place is a frame of Python for the tools that look for the line of a program.
     """
 
-    __slots__ = ("function", "name", "places")
+    __slots__ = ("function", "places")
 
-    def __init__(self, name: str, function: Callable[..., object]) -> None:
-        self.name = name
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
         self.places: dict[int, Callable[..., Any]] = {}
 

@@ -25,6 +25,7 @@ from pysmpi.mpi.processes import environment
 from pysmpi.python.frames import shorten
 
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
+VARIABLES = frozenset({"setenv", "putenv", "unsetenv", "clearenv", "environ"})
 _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
 _FOLDER = "/proc/self/fd"
 _copies = count(1)
@@ -81,7 +82,7 @@ def _start() -> None:
         function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
         if function is None:
             function = _absent(name)
-        handlers.append(EntryPoint(name, checked(function)))
+        handlers.append(EntryPoint(checked(function)))
     _started.append(handlers)
     engine.start(handlers, _missing)
 
@@ -118,6 +119,8 @@ class CompiledProgram(RankProgram):
 
     def prepare(self) -> None:
         self.executable = elf.read(self.name, read_bytes(self.path))
+        # Variables of a process are the engine's.
+        self.c_functions = self.executable.undefined - VARIABLES
         self.number = sites.number_of(self.path)
         self._load_libraries()
         _start()

@@ -27,7 +27,7 @@ __all__ = [
     "buffer",
     "datatypes",
     "finished",
-    "forget",
+    "free",
     "give",
     "give_all",
     "give_request",
@@ -153,20 +153,20 @@ def _given(handle: Any) -> int:
 
 def release(address: int, kind: str, null: Any) -> None:
     """Free the handle at an address, and its object with the last reference of the program."""
-    number = read_integers(address, 1)[0] & 0xFFFFFFFF
-    handle = handle_at(address, kind)
     references = here().references
+    number = read_integers(address, 1)[0] & 0xFFFFFFFF
     if references.get(number, 0):
         references[number] -= 1
         write_integer(address, null._table.null)
         return
-    handle.Free()
-    forget(address, number, null)
+    free(address, kind, null)
 
 
-def forget(address: int, number: int, null: Any) -> None:
-    """Store a null handle in place of one that has been freed."""
-    here().objects.pop(number & 0xFFFFFFFF, None)
+def free(address: int, kind: str, null: Any, end: str = "Free") -> None:
+    """Free the object of the handle at an address by its method `end`; store a null handle."""
+    number = read_integers(address, 1)[0] & 0xFFFFFFFF
+    getattr(handle_at(address, kind), end)()
+    here().objects.pop(number, None)
     write_integer(address, null._table.null)
 
 

@@ -178,8 +178,8 @@ class Interpreter:
             "webbrowser": partial(registries.patch_browsers, registries=known),
             "xml.etree.ElementTree": partial(registries.patch_namespaces, registries=known),
         }
-        state_of_c = c_state.CState(exchange)
-        patch_ctypes = partial(c_state.patch_ctypes, state=state_of_c)
+        self.state_of_c = c_state.CState(exchange)
+        patch_ctypes = partial(c_state.patch_ctypes, state=self.state_of_c)
         when_loaded["ctypes"] = _each(when_loaded.get("ctypes"), patch_ctypes)
         if self.start_fiber is not None and facts.holds("threads"):
             self.threads = threads.install(patches, self.start_fiber)
@@ -222,6 +222,7 @@ class Interpreter:
         if self.own_streams is not None:
             running.starting = self.own_streams.give
         running.exchange = self.exchange
+        self.state_of_c.note(running.c_functions)
         return running.main()
 
     def end(

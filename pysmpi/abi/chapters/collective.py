@@ -53,6 +53,11 @@ def _is_root(comm: MPI.Comm, root: int) -> bool:
     return root == MPI.ROOT if comm.Is_inter() else comm.Get_rank() == root
 
 
+def _is_peer(comm: MPI.Comm, root: int) -> bool:
+    """Whether the process exchanges data with the root."""
+    return not comm.Is_inter() or root not in (MPI.ROOT, MPI.PROC_NULL)
+
+
 def _peers(comm: Any) -> int:
     """The number of processes with which each exchanges blocks."""
     size: int = comm.Get_remote_size() if comm.Is_inter() else comm.Get_size()
@@ -82,7 +87,7 @@ def Gather(
     if _is_root(comm, root):
         into = _blocks(recvbuf, recvcount, recvtype, comm)
     out = None
-    if not comm.Is_inter() or root != MPI.ROOT and root != MPI.PROC_NULL:
+    if _is_peer(comm, root):
         out = buffer(sendbuf, sendcount, sendtype)
     return comm, (out, into, root)
 
@@ -96,7 +101,7 @@ def Gatherv(
     if _is_root(comm, root):
         into = vector(recvbuf, recvcounts, displs, recvtype, _peers(comm), size)
     out = None
-    if not comm.Is_inter() or root != MPI.ROOT and root != MPI.PROC_NULL:
+    if _is_peer(comm, root):
         out = buffer(sendbuf, sendcount, sendtype)
     return comm, (out, into, root)
 
@@ -110,7 +115,7 @@ def Scatter(
     if _is_root(comm, root):
         out = _blocks(sendbuf, sendcount, sendtype, comm)
     into = None
-    if not comm.Is_inter() or root != MPI.ROOT and root != MPI.PROC_NULL:
+    if _is_peer(comm, root):
         into = buffer(recvbuf, recvcount, recvtype)
     return comm, (out, into, root)
 
@@ -124,7 +129,7 @@ def Scatterv(
     if _is_root(comm, root):
         out = vector(sendbuf, sendcounts, displs, sendtype, _peers(comm), size)
     into = None
-    if not comm.Is_inter() or root != MPI.ROOT and root != MPI.PROC_NULL:
+    if _is_peer(comm, root):
         into = buffer(recvbuf, recvcount, recvtype)
     return comm, (out, into, root)
 
@@ -190,7 +195,7 @@ def Reduce(
     out = into = None
     if _is_root(comm, root):
         into = buffer(recvbuf, count, datatype)
-    if not comm.Is_inter() or root != MPI.ROOT and root != MPI.PROC_NULL:
+    if _is_peer(comm, root):
         out = buffer(sendbuf, count, datatype)
     return comm, (out, into, op, root)
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.abi.callbacks import copy_function, delete_function, value_address
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
-    forget,
+    free,
     give,
     give_request,
     give_text,
-    handle_at,
     read_integers,
     release,
     text,
@@ -108,10 +107,7 @@ def Comm_split_type(
 
 @entry
 def Comm_free(comm: int) -> None:
-    handle: Any = handle_at(comm, "C")
-    number = read_integers(comm, 1)[0]
-    handle.Free()
-    forget(comm, number, MPI.COMM_NULL)
+    free(comm, "C", MPI.COMM_NULL)
 
 
 @entry

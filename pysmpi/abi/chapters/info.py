@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import (
-    forget,
+    free,
     give,
     give_text,
-    handle_at,
     read_integers,
     text,
     write_integer,
@@ -41,10 +40,7 @@ def Info_dup(info: MPI.Info, newinfo: int) -> None:
 
 @entry
 def Info_free(info: int) -> None:
-    handle = handle_at(info, "I")
-    number = read_integers(info, 1)[0]
-    handle.Free()
-    forget(info, number, MPI.INFO_NULL)
+    free(info, "I", MPI.INFO_NULL)
 
 
 @entry

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.abi.callbacks import reduction
 from pysmpi.abi.entry import entry
-from pysmpi.abi.values import buffer, forget, give, handle_at, read_integers, write_integer
+from pysmpi.abi.values import buffer, free, give, write_integer
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -26,10 +26,7 @@ def Op_create_c(user_fn: int, commute: int, op: int) -> None:
 
 @entry
 def Op_free(op: int) -> None:
-    handle = handle_at(op, "O")
-    number = read_integers(op, 1)[0]
-    handle.Free()
-    forget(op, number, MPI.OP_NULL)
+    free(op, "O", MPI.OP_NULL)
 
 
 @entry

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.abi.entry import entry
 from pysmpi.abi.process import here
 from pysmpi.abi.values import (
-    forget,
+    free,
     give,
     give_request,
     give_text,
-    handle_at,
     handles,
     read_integers,
     text,
@@ -83,10 +82,7 @@ def Comm_get_parent(parent: int) -> None:
 
 @entry
 def Comm_disconnect(comm: int) -> None:
-    handle = handle_at(comm, "C")
-    number = read_integers(comm, 1)[0]
-    handle.Disconnect()
-    forget(comm, number, MPI.COMM_NULL)
+    free(comm, "C", MPI.COMM_NULL, "Disconnect")
 
 
 @entry
@@ -145,10 +141,7 @@ def Session_init(info: MPI.Info, errhandler: MPI.Errhandler, session: int) -> No
 
 @entry
 def Session_finalize(session: int) -> None:
-    handle = handle_at(session, "S")
-    number = read_integers(session, 1)[0]
-    handle.Finalize()
-    forget(session, number, MPI.SESSION_NULL)
+    free(session, "S", MPI.SESSION_NULL, "Finalize")
 
 
 @entry

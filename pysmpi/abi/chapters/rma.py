@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
     buffer,
-    forget,
+    free,
     give,
     give_request,
     give_text,
-    handle_at,
-    read_integers,
     text,
     view,
     write_integer,
@@ -77,10 +75,7 @@ def Win_detach(win: MPI.Win, base: int) -> None:
 
 @entry
 def Win_free(win: int) -> None:
-    handle = handle_at(win, "W")
-    number = read_integers(win, 1)[0]
-    handle.Free()
-    forget(win, number, MPI.WIN_NULL)
+    free(win, "W", MPI.WIN_NULL)
 
 
 @entry

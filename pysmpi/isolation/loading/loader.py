@@ -57,6 +57,7 @@ class RankProgram:
     arguments: list[str] | None = None
     path_entry: str | None = None
     private: tuple[str, ...] = ()
+    c_functions: frozenset[str] = frozenset()  # of the C library, if it calls some itself
     flags = PythonFlags()
     rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
     # Gets the code that a rank is about to run.

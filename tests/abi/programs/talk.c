@@ -126,6 +126,26 @@ static void windows(int rank, int size)
     MPI_Win_free(&shared);
 }
 
+static void library(int rank)
+{
+    char text[40], words[] = "one two three";
+    int numbers[3];
+    sprintf(text, "%d", rank);
+    setenv("MINE", text, 1);
+    setenv("MINE", "other", 0);
+    setenv("GONE", "x", 1);
+    srand(rank + 1);
+    char *word = strtok(words, " ");
+    for (int i = 0; i < 3; i++) {
+        numbers[i] = rand() % 1000;
+        MPI_Barrier(MPI_COMM_WORLD);
+        word = i < 2 ? strtok(NULL, " ") : word;
+    }
+    unsetenv("GONE");
+    printf("rank %d: %d %d %d, %s, %s, %s\n", rank, numbers[0], numbers[1], numbers[2], word,
+           getenv("MINE"), getenv("GONE") ? "there" : "gone");
+}
+
 static void at_end(void) { printf("at the end\n"); }
 
 int main(int argc, char **argv)
@@ -166,6 +186,8 @@ int main(int argc, char **argv)
         clock_gettime(CLOCK_MONOTONIC, &after);
         printf("rank %d: %.1f %.1f\n", rank, MPI_Wtime() - start,
                after.tv_sec - before.tv_sec + (after.tv_nsec - before.tv_nsec) * 1e-9);
+    } else if (strcmp(what, "library") == 0) {
+        library(rank);
     } else if (strcmp(what, "names") == 0) {
         char *mine = getenv("MY_NAME");
         printf("%d words, %s, %s\n", argc, argv[argc - 1], mine ? mine : "no name");
