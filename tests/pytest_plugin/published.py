@@ -73,7 +73,7 @@ SUITES = (
     Suite("ezmpi", "0.1.0", "tests", needs=("dill==0.4.1",), path="src", plugin="pytest-mpi==0.6",
           different={"test_integration": WORKERS}),
     Suite("mpi-pytest", "2026.0", "tests", (1, 2, 3), plugin="mpi-pytest==2026.0", marked=True),
-    # Its conftest.py stops the session with pytest 9, on both sides.
+    # Its conftest.py stops the session with pytest 9.2, on both sides.
     Suite("pylops-mpi", "0.8.0", "tests/test_blockdiag.py tests/test_linearop.py",
           needs=("pylops==2.8.0", "pyproximal==0.13.0"), plugin="pytest-mpi==0.6"),
     Suite("numpi", "0.18.1", "test/Tools test/test_fft.py", ranks=(2,), needs=ARRAYS[2:]),

@@ -81,7 +81,8 @@ def _side_of_terminal(fd: int) -> PeerSide:
     return PeerSide.OUTSIDE if name.endswith("ptmx") and has_children() else PeerSide.UNKNOWN
 
 
-def _content(path: str) -> str:
+def content(path: str) -> str:
+    """The text of a file in `/proc`, which is read without buffers."""
     fd = _open(path, os.O_RDONLY)
     try:
         parts = []
@@ -89,7 +90,7 @@ def _content(path: str) -> str:
             parts.append(part)
     finally:
         _close(fd)
-    return b"".join(parts).decode("ascii", "replace")
+    return b"".join(parts).decode("utf-8", "replace")
 
 
 def _links(pid: int | str) -> dict[str, list[int]]:
@@ -110,7 +111,7 @@ def _links(pid: int | str) -> dict[str, list[int]]:
 def _flags(pid: int | str, fd: int) -> int:
     """The flags with which a process has opened a descriptor."""
     try:
-        for line in _content(f"/proc/{pid}/fdinfo/{fd}").splitlines():
+        for line in content(f"/proc/{pid}/fdinfo/{fd}").splitlines():
             if line.startswith("flags:"):
                 return int(line.split()[1], 8)
     except OSError:
@@ -153,7 +154,7 @@ def _own_children() -> list[int]:
     found = []
     for pid in descendants():
         try:
-            words = _content(f"/proc/{pid}/stat").rpartition(")")[2].split()
+            words = content(f"/proc/{pid}/stat").rpartition(")")[2].split()
         except OSError:
             continue
         if len(words) > 1 and int(words[1]) == me and words[0] != "Z":
@@ -179,7 +180,7 @@ def descendants() -> list[int]:
         return []
     for name in names:
         try:
-            words = _content(f"/proc/{name}/stat").rpartition(")")[2].split()
+            words = content(f"/proc/{name}/stat").rpartition(")")[2].split()
         except OSError:
             continue
         if len(words) > 1:
@@ -262,7 +263,7 @@ def _inet_peer(own: tuple[object, ...], peer: tuple[object, ...]) -> int | None:
     """The inode of the other end of a TCP connection within this computer."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
-            lines = _content(table).splitlines()[1:]
+            lines = content(table).splitlines()[1:]
         except OSError:
             continue
         for line in lines:
@@ -312,7 +313,7 @@ def _watched(fd: int) -> list[int] | None:
             return None
         if _readlink(f"/proc/self/fd/{fd}") != "anon_inode:[eventpoll]":
             return None
-        lines = _content(f"/proc/self/fdinfo/{fd}").splitlines()
+        lines = content(f"/proc/self/fdinfo/{fd}").splitlines()
     except OSError:
         return None
     return [int(line.split()[1]) for line in lines if line.startswith("tfd:")]

@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterable
 from enum import IntEnum
 
-from pysmpi.waiting.outside.peers import PeerSide, has_children, leaves, side_of
+from pysmpi.waiting.outside.peers import PeerSide, content, has_children, leaves, side_of
 
 # The real functions: these are called while a rank waits.
-_open, _read, _close, _pread = os.open, os.read, os.close, getattr(os, "pread", None)
+_open, _close, _pread = os.open, os.close, getattr(os, "pread", None)
 _listdir, _readlink, _fstat, _dup = os.listdir, os.readlink, os.fstat, os.dup
 _monotonic, _native_id, _stat = time.monotonic, threading.get_native_id, os.stat
 _string_at = ctypes.string_at
@@ -110,17 +110,6 @@ class _State:
         self.stack = stack
 
 
-def _content(path: str) -> str:
-    fd = _open(path, os.O_RDONLY)
-    try:
-        parts = []
-        while part := _read(fd, 1 << 16):
-            parts.append(part)
-    finally:
-        _close(fd)
-    return b"".join(parts).decode("utf-8", "replace")
-
-
 def _state(line: str) -> _State | None:
     """The state in a line of `/proc/PID/task/TID/syscall`; None if the thread is running."""
     words = line.split()
@@ -132,7 +121,7 @@ def _state(line: str) -> _State | None:
 
 def _now(thread: int) -> _State | None:
     try:
-        return _state(_content(f"/proc/self/task/{thread}/syscall"))
+        return _state(content(f"/proc/self/task/{thread}/syscall"))
     except OSError:
         return None
 
@@ -140,7 +129,7 @@ def _now(thread: int) -> _State | None:
 def _switches(thread: int) -> str:
     """How often a thread has begun to wait, as text."""
     try:
-        for line in _content(f"/proc/self/task/{thread}/status").splitlines():
+        for line in content(f"/proc/self/task/{thread}/status").splitlines():
             if line.startswith("voluntary_ctxt_switches"):
                 return line
     except OSError:
@@ -361,7 +350,7 @@ def _lock(first: int) -> tuple[Ender, str]:
             status = _fstat(other)
             if other == fd or (status.st_dev, status.st_ino) != (wanted.st_dev, wanted.st_ino):
                 continue
-            lines = _content(f"/proc/self/fdinfo/{other}").splitlines()
+            lines = content(f"/proc/self/fdinfo/{other}").splitlines()
         except OSError:
             continue
         if any(line.startswith("lock:") and "->" not in line for line in lines):
@@ -380,7 +369,7 @@ def _futex(address: int, waiting: int) -> tuple[Ender, str]:
         if thread in (waiting, _native_id()):
             continue
         try:
-            if _content(f"/proc/self/task/{thread}/comm").startswith("pysmpi"):
+            if content(f"/proc/self/task/{thread}/comm").startswith("pysmpi"):
                 continue
         except OSError:
             continue
@@ -408,7 +397,7 @@ class _Mapping:
 
 
 def _mappings(pid: int | str = "self") -> list[_Mapping]:
-    return [_Mapping(line) for line in _content(f"/proc/{pid}/maps").splitlines()]
+    return [_Mapping(line) for line in content(f"/proc/{pid}/maps").splitlines()]
 
 
 def _mapping(address: int) -> _Mapping | None:
