@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from _thread import LockType, allocate_lock, start_new_thread
+from _thread import LockType, allocate_lock, get_native_id, start_new_thread
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FIRST = 1.0  # seconds of silence before the first line
 AGAIN = 0.25  # seconds between lines
+END = 5.0  # seconds for the thread to end; a terminal that is stopped holds it longer
 
 
 class Screen(io.TextIOWrapper):
@@ -80,6 +81,7 @@ class Progress(Instrument):
         self.drawing: LockType = allocate_lock()  # held while the terminal is written to
         self._watched = allocate_lock()  # held by the thread
         self._over = False
+        self._thread = 0
         self._stdout = sys.stdout
         self._screen: Screen | None = None
         if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
@@ -112,6 +114,7 @@ class Progress(Instrument):
             self.drawing.release()
 
     def _watch(self) -> None:
+        self._thread = get_native_id()
         pause = allocate_lock()
         pause.acquire()
         try:
@@ -125,7 +128,13 @@ class Progress(Instrument):
     def _end_watch(self) -> None:
         if not self._over:
             self._over = True
-            self._watched.acquire(timeout=1.0)
+            if not self._watched.acquire(timeout=END):
+                return
+            # The thread exists a moment longer than it holds the lock, and is counted.
+            task = f"/proc/self/task/{self._thread}"
+            limit = perf_counter() + END
+            while os.path.exists(task) and perf_counter() < limit:
+                self._watched.acquire(timeout=0.001)
 
     def line(self, wall: float) -> str:
         """The text of the line."""
