@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.table import Argument, Function, functions
 from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.datatypes.datatypes import COMPILED
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -119,7 +120,7 @@ def constants() -> Iterator[str]:
     """The definitions of constants and predefined handles."""
     for name in sorted(vars(MPI)):
         value: Any = getattr(MPI, name)
-        if f"#define MPI_{name} " in _START:
+        if f"#define MPI_{name} " in _START or f"MPI_{name}" in COMPILED:
             continue
         if not name[0].isupper() or name != name.upper() or name in ("VERSION", "SUBVERSION"):
             continue
@@ -132,6 +133,8 @@ def constants() -> Iterator[str]:
                 yield f"#define MPI_{name} ((MPI_{kind}){number & 0xFFFFFFFF:#x})"
         elif type(value) is int and not name.startswith(("F_", "BUFFER_")):
             yield f"#define MPI_{name} {value if value < 0 else f'{value:#x}'}"
+    for name, number in COMPILED.items():
+        yield f"#define {name} ((MPI_Datatype){number:#x})"
 
 
 def prototypes() -> Iterator[str]:

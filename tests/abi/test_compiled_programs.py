@@ -92,6 +92,17 @@ def test_programs_for_mpich_run_unchanged_and_print_the_same(
     assert ours == expected(4) or what
 
 
+@pytest.mark.peers
+def test_calls_return_and_leave_what_mpich_returns_and_leaves(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    real = [str(MPICH / "bin" / "mpiexec"), "-n", "3", compiled("rules.c", mpich=True)]
+    wanted = lines(subprocess.run(real, capture_output=True, text=True, check=True).stdout)
+    pysmpi.run(compiled("rules.c"), nprocs=3)
+    assert lines(capfd.readouterr().out) == wanted
+    assert len(wanted) == 26
+
+
 def test_a_deadlock_names_the_lines_in_c(talk: str) -> None:
     result = pysmpi.run(talk, nprocs=3, args=["deadlock"], check=False)
     text = str(result.deadlock)

@@ -139,3 +139,25 @@ def test_the_registry_shows_the_keys_of_the_rank() -> None:
     keyval = Datatype.Create_keyval()
     assert keyval in attributes._keyval_registry["Datatype"]
     assert not attributes._keyval_registry["Comm"]
+
+
+def test_a_freed_key_is_valid_while_an_object_has_its_attribute() -> None:
+    deleted = []
+    keyval = Datatype.Create_keyval(True, lambda *call: deleted.append(call[2]))
+    INT.Set_attr(keyval, 1)
+    assert Datatype.Free_keyval(keyval) == KEYVAL_INVALID
+    assert keyval not in attributes._keyval_registry["Datatype"]
+    copy = INT.Dup()
+    INT.Set_attr(keyval, 2)
+    assert (INT.Get_attr(keyval), copy.Get_attr(keyval)) == (2, 1)
+    other = PREDEFINED["FLOAT"].Dup()
+    assert other.Get_attr(keyval) is None
+    assert Datatype.Free_keyval(keyval) == KEYVAL_INVALID
+    INT.Delete_attr(keyval)
+    copy.Free()
+    assert deleted == [1, 2, 1]
+    for call in (other.Get_attr, Datatype.Free_keyval):
+        with pytest.raises(MPIException) as caught:
+            call(keyval)
+        assert caught.value == ERR_KEYVAL
+    other.Free()

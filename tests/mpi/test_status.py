@@ -48,7 +48,7 @@ def test_an_empty_status() -> None:
 
 
 @pytest.mark.usefixtures("as_mpi4py")
-@given(C_INT, C_INT, C_INT, st.integers(0, 2**62 - 1), st.booleans())
+@given(C_INT, C_INT, C_INT, st.integers(0, 2**63 - 1), st.booleans())
 def test_fields_are_independent(source, tag, error, count, cancelled) -> None:
     status = Status()
     status._fill(source, tag, count, cancelled)

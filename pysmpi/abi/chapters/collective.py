@@ -233,9 +233,8 @@ def Reduce_scatter_block(
 ) -> Call:
     n = comm.Get_size()
     # In place, the receive buffer has the contributions of all.
-    in_place = sendbuf == (1 << 64) - 1
-    out = buffer(sendbuf, recvcount * n, datatype)
-    return comm, (out, buffer(recvbuf, recvcount * n if in_place else recvcount, datatype), op)
+    into = buffer(recvbuf, recvcount, datatype, n if sendbuf == (1 << 64) - 1 else 1)
+    return comm, (buffer(sendbuf, recvcount, datatype, n), into, op)
 
 
 @collective

@@ -17,6 +17,7 @@ from pysmpi.abi.values import (
     write_integer,
     write_integers,
 )
+from pysmpi.mpi.base.attributes import Keyval, add_keyval
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -54,11 +55,13 @@ def Comm_compare(comm1: MPI.Comm, comm2: MPI.Comm, result: int) -> None:
 
 @entry
 def Comm_dup(comm: MPI.Comm, newcomm: int) -> None:
+    give(newcomm, MPI.COMM_NULL)  # also if a callback of an attribute fails
     give(newcomm, comm.Dup())
 
 
 @entry
 def Comm_dup_with_info(comm: MPI.Comm, info: MPI.Info, newcomm: int) -> None:
+    give(newcomm, MPI.COMM_NULL)
     give(newcomm, comm.Dup_with_info(info))
 
 
@@ -245,12 +248,12 @@ def Group_from_session_pset(session: MPI.Session, pset_name: int, newgroup: int)
 
 def attributes(prefix: str, family: Any, kind: str) -> None:
     """Declare the functions for the attributes of one class of objects."""
+    name = family._family.__name__
 
     def create_keyval(copy: int, delete: int, keyval: int, state: int) -> None:
-        made = family.Create_keyval(
-            copy_function(copy, state, kind), delete_function(delete, state), True
-        )
-        write_integer(keyval, made)
+        key = Keyval(name, copy_function(copy, state, kind), delete_function(delete, state), True)
+        key.in_c = True
+        write_integer(keyval, add_keyval(key))
 
     def free_keyval(keyval: int) -> None:
         family.Free_keyval(read_integers(keyval, 1)[0])

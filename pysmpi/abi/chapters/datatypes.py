@@ -161,6 +161,7 @@ def Type_create_resized(oldtype: MPI.Datatype, lb: int, extent: int, newtype: in
 
 @entry
 def Type_dup(oldtype: MPI.Datatype, newtype: int) -> None:
+    give(newtype, MPI.DATATYPE_NULL)  # also if a callback of an attribute fails
     give(newtype, oldtype.Dup())
 
 

@@ -47,15 +47,20 @@ class Keyval:
     """An attribute key and its callbacks.
 
     With `nopython` the value is an integer, as wide as an address, and the callbacks get that.
+
+    With `in_c` the callbacks are functions in C, whose error codes calls of MPI return. An
+    attribute stays if its delete callback fails; mpi4py would have removed it before.
     """
 
-    __slots__ = ("family", "copy_fn", "delete_fn", "nopython")
+    __slots__ = ("family", "copy_fn", "delete_fn", "nopython", "in_c", "references")
 
     def __init__(self, family: str, copy_fn: Any, delete_fn: Any, nopython: bool) -> None:
         self.family = family
         self.copy_fn = None if copy_fn is False else copy_fn
         self.delete_fn = None if isinstance(delete_fn, bool) else delete_fn
         self.nopython = nopython
+        self.in_c = False
+        self.references = 0  # attributes that have it
 
     def value(self, value: Any) -> Any:
         """Check a value that is to be stored."""
@@ -71,12 +76,16 @@ class Keyval:
 
 
 class AttributeTable:
-    """The keyvals of a rank, and the attributes of its objects."""
+    """The keyvals of a rank, and the attributes of its objects.
 
-    __slots__ = ("keyvals", "next", "attributes")
+    A keyval that has been freed is valid as long as an object has its attribute.
+    """
+
+    __slots__ = ("keyvals", "freed", "next", "attributes")
 
     def __init__(self) -> None:
         self.keyvals: dict[str, dict[int, Keyval]] = {family: {} for family in _FIRST}
+        self.freed: dict[int, Keyval] = {}
         self.next = dict(_FIRST)
         # object -> keyval -> (the key as it was when the value was set, value)
         self.attributes: dict[object, dict[int, tuple[Keyval, object]]] = {}
@@ -144,12 +153,16 @@ def create_keyval(
     nopython: bool,
 ) -> int:
     """The body of `Create_keyval`."""
-    name = family._family.__name__
+    return add_keyval(Keyval(family._family.__name__, copy_fn, delete_fn, truth(nopython)))
+
+
+def add_keyval(key: Keyval) -> int:
+    """The number of a new key."""
     table = of_rank()
-    number = table.next[name]
-    table.next[name] += 1
+    number = table.next[key.family]
+    table.next[key.family] += 1
     keyval = number - 0x100000000
-    table.keyvals[name][keyval] = Keyval(name, copy_fn, delete_fn, truth(nopython))
+    table.keyvals[key.family][keyval] = key
     return keyval
 
 
@@ -157,20 +170,41 @@ def free_keyval(family: type[Handle], keyval: int) -> int:
     """The body of `Free_keyval`: attributes that are set keep the key's callbacks."""
     name = family._family.__name__
     number = cint(keyval)
-    if of_rank().keyvals[name].pop(number, None) is None:
-        fail(ERR_KEYVAL, f"keyval {number} is no user-defined key of a {name}")
+    table = of_rank()
+    key = table.keyvals[name].pop(number, None)
+    if key is None:
+        if number not in table.freed:
+            fail(ERR_KEYVAL, f"keyval {number} is no user-defined key of a {name}")
+    elif key.references:
+        table.freed[number] = key
     return KEYVAL_INVALID
+
+
+def _drop(table: AttributeTable, keyval: int, key: Keyval) -> None:
+    """Count an attribute less; a freed key ends with the last one."""
+    key.references -= 1
+    if not key.references:
+        table.freed.pop(keyval, None)
 
 
 def _key(table: AttributeTable, subject: Handle, keyval: int) -> Keyval:
     """The key of a keyval, for objects of this family."""
     family = subject._family.__name__
+    bearer = _bearer(subject)
     key = table.keyvals[family].get(keyval)
     if key is None:
+        key = table.freed.get(keyval)
+        if key is not None and key.family == family:
+            return key
         if keyval in PREDEFINED[family]:
-            fail(ERR_KEYVAL, f"keyval {keyval} is predefined, its value cannot be changed", subject)
-        fail(ERR_KEYVAL, f"keyval {keyval} is no key of a {family}", subject)
+            fail(ERR_KEYVAL, f"keyval {keyval} is predefined, its value cannot be changed", bearer)
+        fail(ERR_KEYVAL, f"keyval {keyval} is no key of a {family}", bearer)
     return key
+
+
+def _bearer(subject: Handle) -> Handle | None:
+    """The handle whose error handler gets an error: datatypes have none."""
+    return None if subject._family.__name__ == "Datatype" else subject
 
 
 def get(subject: Handle, keyval: int) -> object:
@@ -196,25 +230,37 @@ def set(subject: Handle, keyval: int, attrval: object) -> None:
     key = _key(table, subject, number)
     value = key.value(attrval)
     attributes = table.attributes.setdefault(impl, {})
-    old = attributes.pop(number, None)
-    attributes[number] = (key, value)
+    old = attributes.get(number)
     if old is not None:
+        if key.in_c:
+            code = _notify(subject, number, old)
+            if code:
+                fail(code, "the delete callback of the replaced attribute failed", _bearer(subject))
+        attributes.pop(number, None)
+    attributes[number] = (key, value)
+    if old is None:
+        key.references += 1
+    elif not key.in_c:
         _notify(subject, number, old)
 
 
 def delete(subject: Handle, keyval: int) -> None:
-    """The body of `Delete_attr`: removes the attribute, also if its callback fails."""
+    """The body of `Delete_attr`: removes the attribute, also if its callback in Python fails."""
     impl = subject._live()
     table = of_rank()
     number = cint(keyval)
     attributes = table.attributes.get(impl)
     entry = None if attributes is None else attributes.pop(number, None)
-    if entry is None:
+    if attributes is None or entry is None:
         _key(table, subject, number)
         return
     code = _notify(subject, number, entry)
+    if code and entry[0].in_c:
+        attributes[number] = entry
+    else:
+        _drop(table, number, entry[0])
     if code:
-        fail(code, "the delete callback of the attribute failed", subject)
+        fail(code, "the delete callback of the attribute failed", _bearer(subject))
 
 
 def copied(old: Handle, new: Handle) -> None:
@@ -239,23 +285,36 @@ def copied(old: Handle, new: Handle) -> None:
                     continue
                 value = key.value(value)
             except FAILURES as error:
-                fail(reported(error), "the copy callback of an attribute failed", old)
+                code = code_of(error) if key.in_c else reported(error)
+                fail(code, "the copy callback of an attribute failed", _bearer(old))
         copies[keyval] = (key, value)
     if copies:
+        for key, _ in copies.values():
+            key.references += 1
         table.attributes[new._impl] = copies
 
 
 def deleted(subject: Handle) -> None:
-    """Delete the attributes of an object that is about to be freed, the latest first."""
-    attributes = of_rank().attributes
+    """Delete the attributes of an object that is about to be freed, the latest first.
+
+    An error of a callback in C is one of the call: the object is not freed then.
+    """
+    table = of_rank()
+    attributes = table.attributes
     impl = subject._impl
+    failed = 0
     while impl in attributes:
         entries = attributes[impl]
         if not entries:
             del attributes[impl]
-            return
+            break
         keyval, entry = entries.popitem()
-        _notify(subject, keyval, entry)
+        code = _notify(subject, keyval, entry)
+        _drop(table, keyval, entry[0])
+        if entry[0].in_c:
+            failed = failed or code
+    if failed:
+        fail(failed, "the delete callback of an attribute failed", _bearer(subject))
 
 
 def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
@@ -265,7 +324,7 @@ def _notify(subject: Handle, keyval: int, entry: tuple[Keyval, Any]) -> int:
         try:
             _called(key.delete_fn, subject, keyval, value)
         except FAILURES as error:
-            return reported(error)
+            return code_of(error) if key.in_c else reported(error)
     return 0
 
 
@@ -283,6 +342,11 @@ def _called(function: Callable[..., object], subject: Handle, keyval: int, value
 def reported(error: BaseException) -> int:
     """Print an exception out of a callback; return its error code."""
     show(error)
+    return code_of(error)
+
+
+def code_of(error: BaseException) -> int:
+    """The error code of an exception out of a callback."""
     return int(error) if isinstance(error, Exception) else ERR_OTHER
 
 

@@ -156,7 +156,8 @@ class Handlers:
         self.default = default  # for objects without their own handler: `rc.errors`
         self.chosen = True  # whether it comes from `rc.errors` or from MPI
         self.actions = _INITIAL
-        self.fallback: Handle | None = None  # COMM_SELF, if it has its own handler
+        # COMM_SELF if it has its own handler; else COMM_WORLD, as MPICH and MPI before 4.0.
+        self.fallback: Handle | None = None
         self.created = _NONE_CREATED  # number of user-defined handlers
 
     def of(self, impl: object) -> ErrorReaction:
@@ -262,7 +263,10 @@ def set(subject: Handle, errhandler: Errhandler) -> None:
     handlers.of(impl).release()
     handlers.put(impl, action)
     known = subject._named.get(id(impl))
-    if known is not None and known[1] == "COMM_SELF":
+    if known is not None and (
+        known[1] == "COMM_SELF"
+        or known[1] == "COMM_WORLD" and not handlers.chosen and handlers.fallback is None
+    ):  # fmt: skip
         handlers.fallback = known[0]
 
 

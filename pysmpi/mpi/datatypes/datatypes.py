@@ -595,12 +595,20 @@ def _predefine() -> dict[str, Datatype]:
         define(name, typerecords.PREDEFINED[name], handle)
     for name in typetable.ABSENT:
         define(name, None, typetable.NULL)
+    for row in typetable.COMPILED:
+        COMPILED[f"MPI_{row.name}"] = row.handle
+        Datatype._define(row.mpi_name, typerecords.PREDEFINED[row.name], row.handle)
+    for name, mpi_name, handle, _ in typetable.COMPILED_PAIRS:
+        COMPILED[mpi_name] = handle
+        Datatype._define(mpi_name, typerecords.PREDEFINED[name], handle)
     for alias, name in typetable.ALIASES.items():
         names[alias] = names[name]
     Datatype._table.first = typetable.FIRST_DERIVED
     return names
 
 
+#: Handles of datatypes that compiled programs have and mpi4py.MPI has not, by their names.
+COMPILED: dict[str, int] = {}
 #: Every predefined datatype by its name in mpi4py.MPI.
 PREDEFINED = _predefine()
 globals().update(PREDEFINED)

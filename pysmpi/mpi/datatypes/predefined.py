@@ -113,6 +113,28 @@ PAIRS = (
 # The first handle that is free for a derived datatype.
 FIRST_DERIVED = 0x8C000005
 
+# Datatypes of programs in C and Fortran that mpi4py has no handles of: as `NAMED` and `PAIRS`.
+COMPILED = _named("""
+LOGICAL1                LOGICAL1               0x4c000147 logical i1  b i1
+LOGICAL2                LOGICAL2               0x4c000248 logical i2  h i2
+LOGICAL4                LOGICAL4               0x4c000449 logical i4  i i4
+LOGICAL8                LOGICAL8               0x4c00084a logical i8  l i8
+LOGICAL16               LOGICAL16              0x4c00104b logical i16 - -
+INTEGER16               INTEGER16              0x4c001032 fortran i16 - -
+REAL2                   REAL2                  0x4c000226 real    f2  e f2
+COMPLEX4                COMPLEX4               0x4c00042e complex c4  E -
+""")
+COMPILED_PAIRS = (
+    ("2INTEGER", "MPI_2INTEGER", 0x4C000820, ("INTEGER", "INTEGER")),
+    ("2REAL", "MPI_2REAL", 0x4C000821, ("REAL", "REAL")),
+    (
+        "2DOUBLE_PRECISION",
+        "MPI_2DOUBLE_PRECISION",
+        0x4C001023,
+        ("DOUBLE_PRECISION", "DOUBLE_PRECISION"),
+    ),
+)
+
 # Names without a datatype in this ABI.
 ABSENT = (
     "BFLOAT16_T",
@@ -264,4 +286,4 @@ def alignment(named: NamedType) -> int:
     """Bytes to which the C compiler aligns the type."""
     if named.numpy:
         return np.dtype(named.numpy).alignment
-    return 16
+    return 2 if named.size == 4 else 16  # COMPLEX4

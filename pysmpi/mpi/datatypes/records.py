@@ -157,12 +157,14 @@ def _pair(name: str, value: Type, index: Type) -> Type:
     return record
 
 
-# By attribute name of mpi4py.MPI; absent types are not in it.
-PREDEFINED: dict[str, Type] = {named.name: _define(named) for named in typetable.NAMED}
+# By attribute name of mpi4py.MPI, and those of compiled programs; absent types are not in it.
+PREDEFINED: dict[str, Type] = {
+    named.name: _define(named) for named in (*typetable.NAMED, *typetable.COMPILED)
+}
 PREDEFINED.update(
     {
         name: _pair(mpi_name, *(PREDEFINED[m] for m in members))
-        for name, mpi_name, _, members in typetable.PAIRS
+        for name, mpi_name, _, members in (*typetable.PAIRS, *typetable.COMPILED_PAIRS)
     }
 )
 PREDEFINED.update({alias: PREDEFINED[name] for alias, name in typetable.ALIASES.items()})

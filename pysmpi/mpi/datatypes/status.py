@@ -71,10 +71,11 @@ class Status:
     def _set_bytes(self, nbytes: int, cancelled: bool) -> None:
         low = nbytes & 0xFFFFFFFF
         self._fields[0] = low - 0x100000000 if low > 0x7FFFFFFF else low
-        self._fields[1] = nbytes >> 32 << 1 | cancelled
+        high = nbytes >> 32 << 1 | cancelled
+        self._fields[1] = high - 0x100000000 if high > 0x7FFFFFFF else high
 
     def _bytes(self) -> int:
-        return (self._fields[1] >> 1) << 32 | self._fields[0] & 0xFFFFFFFF
+        return (self._fields[1] >> 1 & 0x7FFFFFFF) << 32 | self._fields[0] & 0xFFFFFFFF
 
     def _address(self) -> int:
         return self._fields.buffer_info()[0]
@@ -202,7 +203,7 @@ class Status:
         if count < 0:
             fail(ERR_COUNT, f"count is {count}")
         nbytes = _bytes_of(signature, count)
-        if nbytes > 0x3FFFFFFFFFFFFFFF:
+        if nbytes > 0x7FFFFFFFFFFFFFFF:
             fail(ERR_ARG, f"{count} elements of {nbytes} bytes are too many for a status")
         self._set_bytes(nbytes, self.Is_cancelled())
 
