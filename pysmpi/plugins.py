@@ -176,7 +176,8 @@ class Registry(Generic[P]):
         """The names of all plug-ins; those of pysmpi that are `apart` are not imported for this."""
         if self.apart and not self._load.done and not _is_named(self.group):
             package = import_module(self.home)
-            return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+            modules = pkgutil.iter_modules(package.__path__)
+            return sorted({*self._known, *(module.name for module in modules)})
         return self.names()
 
     def names(self) -> list[str]:

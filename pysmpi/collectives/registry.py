@@ -19,7 +19,7 @@ An algorithm that depends on the ranks that have arrived is a generator instead,
 
 Algorithms and selectors of other distributions are found through the entry point group
 `pysmpi.collectives`: each entry names a module that registers them when it is imported, with
-`algorithm` and `SELECTORS.add`.
+`algorithm` and `selector`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from pysmpi.python.records import record
 Build = Callable[[Any, Call], None]
 Live = Callable[[Call, Any], Iterator[Any]]
 Rule = Callable[[Call], str]
+Rules = dict[str, Rule]  # by operation
 
 ENTRY_POINTS = "pysmpi.collectives"
 
@@ -94,9 +95,9 @@ class Selector:
 
     name: str
     line: str
-    rules: dict[str, Rule]
+    rules: Rules
     uses_nodes: Callable[[Call], bool] = _never
-    nonblocking: dict[str, Rule] | None = None
+    nonblocking: Rules | None = None
 
 
 SELECTORS: Registry[Selector] = Registry(
@@ -132,6 +133,22 @@ def algorithm(
         )
         operation.live |= live
         return function
+
+    return register
+
+
+def selector(
+    name: str,
+    line: str,
+    *,
+    uses_nodes: Callable[[Call], bool] = _never,
+    nonblocking: Rules | None = None,
+) -> Callable[[Callable[[], Rules]], Callable[[], Rules]]:
+    """Register the rules that the decorated function returns as a selector; see `Selector`."""
+
+    def register(rules: Callable[[], Rules]) -> Callable[[], Rules]:
+        SELECTORS.add(Selector(name, line, rules(), uses_nodes, nonblocking))
+        return rules
 
     return register
 

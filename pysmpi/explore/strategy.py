@@ -1,7 +1,9 @@
 """The interface of strategies, and their registry.
 
 A strategy decides the choices of a run (kernel/choices.py). It has three methods: `begin` before a
-run, `pick` for each choice, `end` after the run.
+run, `pick` for each choice, `end` after the run. To add one, write a function that makes it under
+`@strategy(name, line)` in a file in `strategies/` with that name, or in your own package, which is
+found through the entry point group `pysmpi.strategies`.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.choices import ORDER, SEND, Alternative
@@ -53,8 +55,21 @@ class StrategyKind:
 
 
 STRATEGIES: Registry[StrategyKind] = Registry(
-    "schedule", "pysmpi.strategies", "pysmpi.explore.strategies"
+    "schedule", "pysmpi.strategies", "pysmpi.explore.strategies", apart=True
 )
+
+_Make = TypeVar("_Make", bound=Callable[[str | None, int], Strategy])
+
+
+def strategy(name: str, line: str, *, noise: bool = False) -> Callable[[_Make], _Make]:
+    """Register a function that makes a strategy under `name`; see `StrategyKind`."""
+
+    def register(make: _Make) -> _Make:
+        STRATEGIES.add(StrategyKind(name, line, make, noise))
+        return make
+
+    return register
+
 
 DEEPEST = 10_000  # events that have to be in a certain order: failures need a few
 TIME = "time"  # the schedule without a strategy

@@ -25,7 +25,7 @@ from pysmpi.collectives.patterns import (
     segments,
 )
 from pysmpi.collectives.selection import Selection, split
-from pysmpi.collectives.selectors.tables import Row, SelectorTable
+from pysmpi.collectives.selectors.tables import Row, Tables
 from pysmpi.errors import UsageError
 from pysmpi.kernel.schedule import Schedule
 
@@ -37,27 +37,29 @@ def test_row_limits() -> None:
     assert [row.choose(n) for n in (0, 7, 8, 1024, 1025, 10**9)] == list("aabbcc")
 
 
-def test_table_lines_continuation_and_legend() -> None:
-    table = SelectorTable(
-        """
-        P == 2   x
-        P < 8    <1K:1
-                 <2K:2 else:3
-        P <= 16  1*
-        else     2
-        """,
-        "1=one 2=two 3=three",
-    )
-    assert table.choose(2, 0) == "x"
-    assert [table.choose(4, n) for n in (1023, 1024, 2048)] == ["one", "two", "three"]
-    assert table.choose(16, 0) == "one*"
-    assert table.choose(17, 0) == "two"
-    assert table.renamed("2=zwei").choose(17, 0) == "zwei"
-
-
-def test_table_refuses_nonsense() -> None:
-    with pytest.raises(ValueError, match="not a line"):
-        SelectorTable("P ~ 3  a")
+def test_table_lines_continuation_and_names() -> None:
+    text = """
+names 3=three
+bcast  # of a library
+    names    1=one
+    names    2=two
+    P == 2   x
+    P < 8    <1K:1
+             <2K:2 else:3
+    P <= 16  1*
+    else     2
+bcast in order
+    like     bcast
+reduce
+    else     3
+"""
+    tables = Tables("x.table", text)
+    for table in tables["bcast"], tables["bcast in order"]:
+        assert table.choose(2, 0) == "x"
+        assert [table.choose(4, n) for n in (1023, 1024, 2048)] == ["one", "two", "3"]
+        assert table.choose(16, 0) == "one*"
+        assert table.choose(17, 0) == "two"
+    assert tables["reduce"].choose(5, 0) == "three"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_selection_file(tmp_path) -> None:
         ("bcast\n else quick\n", ":2: bcast=quick: no such algorithm of bcast; there are "),
         ("bcast\n P > 3 NTSL\n else NTSL", ":2: expected `P == N`, `P < N`"),
         ("bcast\n P < x NTSL\n else NTSL", ":2: expected a number of ranks"),
-        ("bcast\n P < 8 NTSL\n P < 8 NTSL\n else NTSL", ":3: expected more ranks than 8"),
+        ("bcast\n P < 8 NTSL\n P < 8 NTSL\n else NTSL", ":3: expected more ranks than 7"),
         ("bcast\n else <8k:NTSL else:NTSL", ":2: expected a size such as 64K, got '8k'"),
         ("bcast\n else <8:NTSL <8:NTSL NTSL", ":2: expected greater sizes"),
         ("bcast\n else <8:NTSL", ":2: expected `else:NAME` at the end"),

@@ -99,20 +99,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.sweeps.study": {"cloudpickle": _EXTRA},
     "pysmpi.sweeps.table": {"pyarrow": _EXTRA},
     "pysmpi.text": {"difflib": "few runs have a spelling mistake"},
-    "pysmpi.trace.archive": {"otf2": _EXTRA, "_otf2": _EXTRA},
-    "pysmpi.trace.formats": {
-        f"pysmpi.trace.{name}": _FORMAT
-        for name in (
-            "archive",
-            "chrome",
-            "goal",
-            "independent",
-            "lines",
-            "paje",
-            "parquet",
-            "table",
-        )  # fmt: skip
-    },
+    "pysmpi.trace.kinds.otf2": {"otf2": _EXTRA, "_otf2": _EXTRA},
     "pysmpi.trace.tables": {"pyarrow": _EXTRA},
 }
 

@@ -61,13 +61,16 @@ def star(s, c):
 """
 
 SELECTOR = """
-from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.registry import selector
 
-SELECTORS.add(Selector("stars", "broadcasts as stars", {"bcast": lambda call: "outside_star"}))
+
+@selector("stars", "broadcasts as stars")
+def stars():
+    return {"bcast": lambda call: "outside_star"}
 """
 
 STRATEGY = """
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
+from pysmpi.explore.strategy import Seeded, strategy
 
 
 class Last(Seeded):
@@ -75,8 +78,9 @@ class Last(Seeded):
         return len(options) - 1
 
 
-KIND = StrategyKind("last", "the last option at every step", lambda argument, seed: Last(seed))
-STRATEGIES.add(KIND)
+@strategy("last", "the last option at every step")
+def last(argument, seed):
+    return Last(seed)
 """
 
 ZONE = """
@@ -137,9 +141,10 @@ evict:
 """
 
 TRACE_FORMAT = """
-from pysmpi.trace.formats import FORMATS, TraceFormat
+from pysmpi.trace.formats import trace_format
 
 
+@trace_format("ends", "a line an event")
 class Ends:
     def __init__(self, path, compressed):
         self.stream = open(path, "w")
@@ -158,9 +163,6 @@ class Ends:
 
     def close(self):
         self.stream.close()
-
-
-FORMATS.add(TraceFormat("ends", "a line an event", Ends))
 """
 
 CHECKER = '''
@@ -255,6 +257,12 @@ class Counter(Instrument):
         print("closed", error)
 '''
 
+PATCH = """
+from pysmpi.isolation.loading import libraries
+
+libraries.containers("shared_counter", "counts")
+"""
+
 GROUPS = {
     "models": MODEL,
     "memory_models": MEMORY_MODEL,
@@ -265,6 +273,7 @@ GROUPS = {
     "trace_formats": TRACE_FORMAT,
     "checkers": CHECKER,
     "instruments": INSTRUMENT,
+    "patches": PATCH,
 }
 
 PROGRAM = """\
@@ -299,6 +308,16 @@ if comm.rank:
     comm.send(comm.rank, 0)
 else:
     print(*(comm.recv() for _ in range(1, comm.size)))
+"""
+
+COUNTS = """\
+import shared_counter
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+shared_counter.counts[comm.rank] = 1
+comm.Barrier()
+print(*shared_counter.counts)
 """
 
 RING = """\
@@ -420,6 +439,18 @@ def test_a_strategy(outside):
     }  # fmt: skip
     assert found["time"] == "1 2 3\n" != found["last"]
     assert sorted(found["last"].split()) == ["1", "2", "3"]
+
+
+def test_a_patch_of_a_library(outside):
+    """Each rank has its own contents of a dictionary of a library that ranks share."""
+    library = outside.site / "shared_counter"
+    library.mkdir()
+    (library / "__init__.py").write_text("counts = {}\n")
+    (outside.folder / "counts.py").write_text(COUNTS)
+    arguments = ["run", "-n", 2, "-q", "--shared", "shared_counter", "counts.py"]
+    assert sorted(outside(*arguments).stdout.split()) == ["0", "1"]
+    (outside.site / "other_package" / "a_patches.py").write_text("")
+    assert outside(*arguments).stdout == "0 1\n0 1\n"  # without the patch
 
 
 def test_a_kind_of_zone(outside):

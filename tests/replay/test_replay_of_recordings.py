@@ -17,7 +17,8 @@ import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
 from pysmpi.trace.conversion import convert
-from pysmpi.trace.lines import LinesFormat, read_lines
+from pysmpi.trace.kinds.jsonl import LinesFormat
+from pysmpi.trace.lines import read_lines
 from pysmpi.trace.model import Recording
 
 APPS = Path(__file__).parents[2] / "apps"

@@ -14,8 +14,8 @@ import pytest
 import pysmpi
 from pysmpi.errors import UsageError
 from pysmpi.replay import Replay
-from pysmpi.trace.chrome import ChromeFormat
 from pysmpi.trace.conversion import convert
+from pysmpi.trace.kinds.json import ChromeFormat
 from pysmpi.trace.lines import read_lines
 from pysmpi.trace.recorder import recorder_for
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.collectives.call import OPERATIONS, Call
-from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.registry import Rules, selector
 
 
 def _fastest(call: Call) -> str:
@@ -12,10 +12,6 @@ def _fastest(call: Call) -> str:
     return "ompi5" if tuner is None else tuner.choose(call)
 
 
-SELECTORS.add(
-    Selector(
-        "automatic",
-        "the fastest on this machine, found by trying every algorithm in simulation",
-        {op: _fastest for op in OPERATIONS if not op.startswith("neighbor")},
-    )
-)
+@selector("automatic", "the fastest on this machine, found by trying every algorithm in simulation")
+def _rules() -> Rules:
+    return {op: _fastest for op in OPERATIONS if not op.startswith("neighbor")}

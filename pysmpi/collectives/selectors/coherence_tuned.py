@@ -7,7 +7,7 @@ the leaders of nodes and all other calls do as `mpich4`.
 from __future__ import annotations
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.registry import SELECTORS, Rule, Selector
+from pysmpi.collectives.registry import Rule, Rules, selector
 from pysmpi.collectives.selectors.mpich4 import RULES as MPICH4
 from pysmpi.collectives.selectors.mpich4 import TWO_LEVEL
 
@@ -28,10 +28,6 @@ def _rule(op: str) -> Rule:
     return rule
 
 
-SELECTORS.add(
-    Selector(
-        TUNED,
-        "trees tuned to the cache lines of nodes, MPICH 4.3 between nodes",
-        MPICH4 | {op: _rule(op) for op in ("barrier", "bcast", "reduce", "allreduce")},
-    )
-)
+@selector(TUNED, "trees tuned to the cache lines of nodes, MPICH 4.3 between nodes")
+def _rules() -> Rules:
+    return MPICH4 | {op: _rule(op) for op in ("barrier", "bcast", "reduce", "allreduce")}

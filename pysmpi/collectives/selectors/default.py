@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.registry import Rules, selector
 from pysmpi.collectives.selectors.nonblocking import SMPI
 
-SELECTORS.add(
-    Selector(
-        "default",
-        "SMPI's own: flat patterns, binomial bcast, Open MPI's alltoall",
-        {
-            "barrier": lambda call: "ompi_basic_linear",
-            "bcast": lambda call: "binomial_tree",
-            "alltoall": lambda call: "ompi",
-        },
-        nonblocking=SMPI,
-    )
+
+@selector(
+    "default", "SMPI's own: flat patterns, binomial bcast, Open MPI's alltoall", nonblocking=SMPI
 )
+def _rules() -> Rules:
+    return {
+        "barrier": lambda call: "ompi_basic_linear",
+        "bcast": lambda call: "binomial_tree",
+        "alltoall": lambda call: "ompi",
+    }

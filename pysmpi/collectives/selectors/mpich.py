@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.registry import SELECTORS, Selector
+from pysmpi.collectives.registry import Rules, selector
 from pysmpi.collectives.selectors.nonblocking import SMPI
 
 
@@ -70,24 +70,18 @@ def _uses_nodes(call: Call) -> bool:
     return call.op in ("allreduce", "bcast", "reduce") and not call.on_node_level
 
 
-SELECTORS.add(
-    Selector(
-        "mpich",
-        "MPICH 3.3b, as in SMPI",
-        {
-            "allreduce": _allreduce,
-            "alltoall": _alltoall,
-            "alltoallv": lambda call: "bruck",
-            "barrier": lambda call: "ompi_bruck",
-            "bcast": _bcast,
-            "reduce": _reduce,
-            "reduce_scatter": _reduce_scatter,
-            "allgather": _allgather,
-            "allgatherv": _allgatherv,
-            "gather": lambda call: "ompi_binomial",
-            "scatter": lambda call: "ompi_binomial",
-        },
-        _uses_nodes,
-        nonblocking=SMPI,
-    )
-)
+@selector("mpich", "MPICH 3.3b, as in SMPI", uses_nodes=_uses_nodes, nonblocking=SMPI)
+def _rules() -> Rules:
+    return {
+        "allreduce": _allreduce,
+        "alltoall": _alltoall,
+        "alltoallv": lambda call: "bruck",
+        "barrier": lambda call: "ompi_bruck",
+        "bcast": _bcast,
+        "reduce": _reduce,
+        "reduce_scatter": _reduce_scatter,
+        "allgather": _allgather,
+        "allgatherv": _allgatherv,
+        "gather": lambda call: "ompi_binomial",
+        "scatter": lambda call: "ompi_binomial",
+    }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.patterns import floor_power_of_two, is_power_of_two
-from pysmpi.collectives.registry import SELECTORS, Rule, Selector
+from pysmpi.collectives.registry import Rules, selector
 
 TWO_LEVEL = "two_level:mpich4,mpich4"
 
@@ -88,7 +88,7 @@ def _alltoall(call: Call) -> str:
     return "pair" if is_power_of_two(call.size) else "ring"
 
 
-RULES: dict[str, Rule] = {
+RULES: Rules = {
     "allreduce": _allreduce,
     "alltoall": _alltoall,
     "alltoallv": lambda call: "pairwise" if call.in_place else "scattered",
@@ -111,17 +111,15 @@ def _nonblocking_bcast(call: Call) -> str:
     return TWO_LEVEL if hierarchical(call) else flat_bcast(call)
 
 
-NONBLOCKING: dict[str, Rule] = {
+NONBLOCKING: Rules = {
     **RULES,
     "barrier": lambda call: "ompi_bruck",
     "bcast": _nonblocking_bcast,
 }
 
-SELECTORS.add(
-    Selector(
-        "mpich4",
-        "MPICH 4.3's generic selection and two-level compositions",
-        RULES,
-        nonblocking=NONBLOCKING,
-    )
+
+@selector(
+    "mpich4", "MPICH 4.3's generic selection and two-level compositions", nonblocking=NONBLOCKING
 )
+def _rules() -> Rules:
+    return RULES

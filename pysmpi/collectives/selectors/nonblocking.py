@@ -5,9 +5,9 @@ Source: SimGrid's smpi_nbc_impl.cpp.
 
 from __future__ import annotations
 
-from pysmpi.collectives.registry import Rule
+from pysmpi.collectives.registry import Rules
 
-SMPI: dict[str, Rule] = {
+SMPI: Rules = {
     # SMPI's Ibarrier releases ranks before all have arrived; this is the correct pattern.
     "barrier": lambda call: "ompi_basic_linear",
     "bcast": lambda call: "flattree",

@@ -1,1 +1,1 @@
-"""Strategies, one a file: each registers itself in `pysmpi.explore.strategy.STRATEGIES`."""
+"""Strategies, one a file with its name: `pysmpi.explore.strategy` finds them."""

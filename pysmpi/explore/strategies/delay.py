@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, depth
+from pysmpi.explore.strategy import Seeded, depth, strategy
 from pysmpi.kernel.choices import Alternative
 
 STEPS = 50  # the assumed steps of a run, as long as none is known
@@ -44,8 +44,6 @@ class Delays(Seeded):
         return ""
 
 
+@strategy("delay", "delay:D: the default order with D delayed events")
 def _make(argument: str | None, seed: int) -> Delays:
     return Delays(seed, depth(argument, "delay", 2))
-
-
-STRATEGIES.add(StrategyKind("delay", "delay:D: the default order with D delayed events", _make))

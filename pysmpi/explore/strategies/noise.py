@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind
+from pysmpi.explore.strategy import Seeded, strategy
 from pysmpi.kernel.choices import Alternative
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.text import real
@@ -84,15 +84,9 @@ class NoisyTimer(ConstantTimer):
         self._seconds = self._random.expovariate(1.0 / self._mean)
 
 
+@strategy("noise", "noise:PERCENT: the clock decides; perturbed latencies, compute", noise=True)
 def _make(argument: str | None, seed: int) -> Noise:
     percent = 100.0 if argument is None else real(argument.removesuffix("%")) or 0.0
     if not 0.0 < percent < 1e6:
         raise ValueError(f"expected noise:PERCENT such as noise:50, got {argument!r}")
     return Noise(seed, percent)
-
-
-STRATEGIES.add(
-    StrategyKind(
-        "noise", "noise:PERCENT: the clock decides; perturbed latencies, compute", _make, True
-    )
-)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, depth
+from pysmpi.explore.strategy import Seeded, depth, strategy
 from pysmpi.kernel.choices import Alternative
 
 # Steps in a row after which a rank gets the lowest priority: it may wait in a loop for the others.
@@ -82,10 +82,6 @@ class Priorities(Seeded):
         return missed
 
 
+@strategy("pct", "pct:D: random priorities of ranks, D-1 changes; with a guarantee")
 def _make(argument: str | None, seed: int) -> Priorities:
     return Priorities(seed, depth(argument, "pct", 3))
-
-
-STRATEGIES.add(
-    StrategyKind("pct", "pct:D: random priorities of ranks, D-1 changes; with a guarantee", _make)
-)

@@ -8,7 +8,7 @@ from pysmpi.explore.strategies.delay import Delays
 from pysmpi.explore.strategies.pct import Priorities
 from pysmpi.explore.strategies.random import RandomWalk
 from pysmpi.explore.strategies.urw import UniformWalk
-from pysmpi.explore.strategy import STRATEGIES, Strategy, StrategyKind, no_argument
+from pysmpi.explore.strategy import Strategy, no_argument, strategy
 from pysmpi.kernel.choices import Alternative
 
 
@@ -38,9 +38,7 @@ class Portfolio:
         return ""
 
 
+@strategy("portfolio", "the other strategies in turn, one a run")
 def _make(argument: str | None, seed: int) -> Portfolio:
     no_argument(argument, "portfolio")
     return Portfolio(seed)
-
-
-STRATEGIES.add(StrategyKind("portfolio", "the other strategies in turn, one a run", _make))

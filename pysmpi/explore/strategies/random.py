@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, no_argument
+from pysmpi.explore.strategy import Seeded, no_argument, strategy
 from pysmpi.kernel.choices import Alternative
 
 
@@ -15,9 +15,7 @@ class RandomWalk(Seeded):
         return self.random.randrange(len(options))
 
 
+@strategy("random", "every option is equally likely at every step")
 def _make(argument: str | None, seed: int) -> RandomWalk:
     no_argument(argument, "random")
     return RandomWalk(seed)
-
-
-STRATEGIES.add(StrategyKind("random", "every option is equally likely at every step", _make))

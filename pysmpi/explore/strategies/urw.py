@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from pysmpi.explore.strategy import STRATEGIES, Seeded, StrategyKind, no_argument
+from pysmpi.explore.strategy import Seeded, no_argument, strategy
 from pysmpi.kernel.choices import Alternative
 
 
@@ -40,9 +40,7 @@ class UniformWalk(Seeded):
         return ""
 
 
+@strategy("urw", "every interleaving is about equally likely")
 def _make(argument: str | None, seed: int) -> UniformWalk:
     no_argument(argument, "urw")
     return UniformWalk(seed)
-
-
-STRATEGIES.add(StrategyKind("urw", "every interleaving is about equally likely", _make))

@@ -24,6 +24,7 @@ from pysmpi.trace.events import (
     TracedCommunicator,
     TracedMessage,
 )
+from pysmpi.trace.formats import trace_format
 
 TICKS: Final = 10**12  # a second
 _SUFFIXES: Final = frozenset((".evt", ".def", ".snap", ".marker"))
@@ -33,6 +34,7 @@ _FIRST, _LAST = -1, 1 << 62
 _Event = tuple[float, int, Callable[[Any], None]]
 
 
+@trace_format("otf2", "an OTF2 archive, for Vampir and Scalasca", several=True)
 class ArchiveFormat:
     """Collects one timeline and writes it when it is complete."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysmpi.trace.events import RankPlace, TracedCall
+from pysmpi.trace.formats import trace_format
 from pysmpi.trace.streams import Output
 
 HEADER = "Timestamp (ns),Event Type,Name,Process,Thread,Peer,Sent,Received\n"
@@ -17,6 +18,7 @@ HEADER = "Timestamp (ns),Event Type,Name,Process,Thread,Peer,Sent,Received\n"
 _ENTER, _LEAVE = 1, 0
 
 
+@trace_format("csv", "a table of events")
 class TableFormat:
     """Collects the calls of one timeline and writes them when they are all known."""
 

@@ -11,12 +11,14 @@ import json
 from collections.abc import Sequence
 
 from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
+from pysmpi.trace.formats import trace_format
 from pysmpi.trace.streams import Output
 
 # Threads that programs start themselves are numbered from here on.
 _FIRST_THREAD = 1 << 24
 
 
+@trace_format("json", "Chrome's trace format, which ui.perfetto.dev shows")
 class ChromeFormat:
     """Writes one timeline."""
 

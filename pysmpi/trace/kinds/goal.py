@@ -12,11 +12,13 @@ from collections import deque
 from collections.abc import Sequence
 
 from pysmpi.trace.events import RankPlace
-from pysmpi.trace.independent import IndependentFormat
+from pysmpi.trace.formats import trace_format
+from pysmpi.trace.kinds.ti import IndependentFormat
 
 _MESSAGE = re.compile(r"(i?)(send|recv) (\d+) (-?\d+) (\d+)")
 
 
+@trace_format("goal", "the input of LogGOPSim")
 class GoalFormat(IndependentFormat):
     """Collects the operations of each rank and writes them when they are all known."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pysmpi.trace.events import RankPlace, TracedCall, TracedMessage
+from pysmpi.trace.formats import trace_format
 from pysmpi.trace.streams import Output
 
 # The events of the format, and their fields (Paje trace file, version 1.2.5).
@@ -84,6 +85,7 @@ _COLORS = ("0 0 1", "1 0 0", "0 0.5 0", "0.8 0.6 0", "0.5 0 0.5", "0 0.6 0.6", "
            "0.3 0.3 0.3")  # fmt: skip
 
 
+@trace_format("paje", "Paje's trace format, which ViTE shows")
 class PajeFormat:
     """Collects one timeline and writes it when it is complete."""
 

@@ -14,11 +14,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pysmpi.trace.events import EventRows, MessageRows, TracedCall, TracedMessage, TracedWait
-from pysmpi.trace.lines import LinesFormat
+from pysmpi.trace.formats import trace_format
+from pysmpi.trace.kinds.jsonl import LinesFormat
 from pysmpi.trace.messages import Derivation
 from pysmpi.trace.tables import COLUMNS, ROWS, TYPES, arrow
 
 
+@trace_format("parquet", "tables of the recorded form, with pyarrow")
 class ParquetFormat(LinesFormat):
     """Writes a recording as a table, some rows at a time."""
 

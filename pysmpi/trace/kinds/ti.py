@@ -29,6 +29,7 @@ from pysmpi.trace.events import (
     TracedCommunicator,
     TracedMatch,
 )
+from pysmpi.trace.formats import trace_format
 from pysmpi.trace.streams import Output
 
 # SMPI's numbers of datatypes, by the bytes of an element.
@@ -57,6 +58,7 @@ class _Rank:
         self.background: set[int] = set()
 
 
+@trace_format("ti", "SMPI's time-independent traces", streams=True)
 class IndependentFormat:
     """Writes a time-independent trace.
 

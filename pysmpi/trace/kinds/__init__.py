@@ -1,0 +1,1 @@
+"""Formats of timelines, one a file, named like the suffix: `pysmpi.trace.formats` finds them."""
