@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, cast
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import (
@@ -27,9 +26,6 @@ from pysmpi.platform.profiles import OF_HOSTS
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import ZONE_KINDS, LocalRoute, Zone, load_kinds
 from pysmpi.text import did_you_mean
-
-if TYPE_CHECKING:
-    from pysmpi.platform.zones.fat_tree import FatTreeShape
 
 LOOPBACK = "__loopback__"
 # Defaults of network/loopback-bw (bytes/s) and network/loopback-lat (s, by preset): SimGrid's,
@@ -140,10 +136,8 @@ class _Construction:
                     f"{definition.topology}, got {hosts}"
                 )
         self._limit("hosts", len(self._hosts) + hosts, definition.where)
-        if definition.topology == "fat_tree":
-            shape = cast("FatTreeShape", definition.shape)
-            links = shape.cables_in_all() * (2 if definition.sharing == SPLIT else 1)
-            self._limit("links", len(self._links) + links, definition.where)
+        links = kind.links_of(definition)
+        self._limit("links", len(self._links) + links, definition.where)
         zone = kind(definition.name, definition.properties)
         self._register(zone, definition.where)
         self._zone = zone

@@ -41,19 +41,15 @@ from pysmpi.platform.xml_elements import (
     CONNECTED,
     ELEMENTS,
     PROFILE_FILES,
-    ROUTINGS,
     UNSIMULATED,
     UNSIMULATED_ROUTINGS,
 )
-from pysmpi.platform.zones import load_kinds
+from pysmpi.platform.zones import simgrid_kinds
 from pysmpi.text import did_you_mean, whole
 
 _T = TypeVar("_T")
 
 ROOT = "_world_"
-
-# The topologies of SimGrid; here there are more.
-TOPOLOGIES = ("DRAGONFLY", "FAT_TREE", "TORUS")
 
 
 def read_xml(path: Path) -> PlatformDef:
@@ -189,14 +185,15 @@ class _Reader:
                 f'routing: zones of kind "{attributes["routing"]}" are not supported: there is no '
                 "model of a radio channel that stations share",
             )
-        if wanted not in ROUTINGS:
+        kinds = simgrid_kinds(clusters=False)
+        kind = {name.lower(): kind for name, kind in kinds.items()}.get(wanted)
+        if kind is None:
+            names = ", ".join(kinds)
             raise self._error(
-                element,
-                "routing: expected Full, Floyd, Dijkstra, DijkstraCache, Cluster, Vivaldi or None, "
-                f'got "{attributes["routing"]}"',
+                element, f'routing: expected one of {names}, got "{attributes["routing"]}"'
             )
         zone = ZoneDef(
-            attributes["id"], ROUTINGS[wanted], properties=self._properties(element),
+            attributes["id"], kind.name, properties=self._properties(element),
             where=self._where(element),
         )  # fmt: skip
         star = _StarParts()
@@ -400,11 +397,10 @@ class _Reader:
                     element, f'expected no topo_parameters for a FLAT topology, got "{text}"'
                 )
             return
-        known_here = load_kinds()
-        kinds = {name: known_here[name.lower()] for name in TOPOLOGIES}
+        kinds = simgrid_kinds(clusters=True)
         kind = kinds.get(wanted)
-        if kind is None or kind.shape is None:
-            known = ", ".join(["FLAT", *sorted(kinds)])
+        if kind is None or kind.cls.shape is None:
+            known = ", ".join(sorted(kinds))
             raise self._error(element, f'topology: expected one of {known}, got "{wanted}"')
         if text is None:
             raise self._error(
@@ -412,8 +408,8 @@ class _Reader:
             )
         if cluster.backbone is not None or cluster.router is not None:
             raise self._error(element, f"expected no backbone and no router in a {wanted} topology")
-        cluster.topology = wanted.lower()
-        cluster.shape = self._quantity(element, "topo_parameters", text, kind.shape.from_text)
+        cluster.topology = kind.name
+        cluster.shape = self._quantity(element, "topo_parameters", text, kind.cls.shape.from_text)
 
     def _route(self, element: etree._Element) -> RouteDef:
         attributes = self._attributes(element)

@@ -33,18 +33,9 @@ from pysmpi.platform.numbers import write_radical
 from pysmpi.platform.profiles import write_profile
 from pysmpi.platform.units import format_bandwidth, format_speed, format_time
 from pysmpi.platform.xml_elements import CONNECTED
-from pysmpi.platform.zones import Zone
+from pysmpi.platform.zones import ZONE_KINDS, Zone
 
-ROUTINGS = {
-    "full": "Full",
-    "floyd": "Floyd",
-    "dijkstra": "Dijkstra",
-    "star": "Cluster",
-    "vivaldi": "Vivaldi",
-    "empty": "None",
-}
 SHARINGS = {SHARED: "SHARED", FATPIPE: "FATPIPE", SPLIT: "SPLITDUPLEX"}
-TOPOLOGIES = ("flat", "fat_tree", "torus", "dragonfly")
 
 # pysmpi's preset `neutral` in SMPI's options.
 NEUTRAL = {
@@ -94,6 +85,13 @@ def leaves_out(definition: PlatformDef) -> list[str]:
     if any(name.startswith(OWN) for name in definition.config):
         found.append("options that only pysmpi has")
     return found
+
+
+def _simgrid_name(kind: str, complaint: str) -> str:
+    names = ZONE_KINDS.find(kind).simgrid
+    if not names:
+        raise UsageError(f"{complaint} {kind}")
+    return names[0]
 
 
 def _hosts(zone: ZoneDef) -> Iterator[HostDef | ClusterDef]:
@@ -170,14 +168,13 @@ class _Writer:
             self._cluster(parent, member)
 
     def _zone(self, parent: etree._Element, zone: ZoneDef, name: str) -> None:
-        if zone.routing not in ROUTINGS:
-            raise UsageError(f"{zone.where}: SimGrid has no zones of kind {zone.routing}")
-        element = etree.SubElement(parent, "zone", id=name, routing=ROUTINGS[zone.routing])
+        routing = _simgrid_name(zone.routing, f"{zone.where}: SimGrid has no zones of kind")
+        element = etree.SubElement(parent, "zone", id=name, routing=routing)
         _properties(element, zone.properties)
         # A zone of SimGrid holds either zones or hosts; single hosts among zones get one each.
         inner = any(isinstance(member, ZoneDef | ClusterDef) for member in zone.members)
         star = self._star(zone)
-        peers = self._peers(zone) if zone.routing == "vivaldi" else {}
+        peers = self._peers(zone) if routing == "Vivaldi" else {}
         taken = {link for pair in peers.values() for link in (pair[0].name, pair[1].name)}
         for member in zone.members:
             if isinstance(member, ZoneDef | ClusterDef):
@@ -242,16 +239,15 @@ class _Writer:
         _properties(element, link.properties)
 
     def _cluster(self, parent: etree._Element, cluster: ClusterDef) -> None:
-        if cluster.topology not in TOPOLOGIES:
-            raise UsageError(f"{cluster.where}: SimGrid has no topology {cluster.topology}")
+        topology = _simgrid_name(cluster.topology, f"{cluster.where}: SimGrid has no topology")
         element = etree.SubElement(
             parent, "cluster", id=cluster.name, prefix=cluster.prefix, suffix=cluster.suffix,
             radical=write_radical(cluster.radical), speed=self._speed(cluster),
             core=str(cluster.cores), bw=format_bandwidth(cluster.bandwidth),
             lat=format_time(cluster.latency), sharing_policy=SHARINGS[cluster.sharing],
         )  # fmt: skip
-        if cluster.topology != "flat":
-            element.set("topology", cluster.topology.upper())
+        if cluster.shape is not None:
+            element.set("topology", topology)
             element.set("topo_parameters", cluster.shape.to_text())
         if cluster.backbone is not None:
             element.set("bb_bw", format_bandwidth(cluster.backbone.bandwidth))
@@ -260,7 +256,7 @@ class _Writer:
         if cluster.limiter is not None:
             element.set("limiter_link", format_bandwidth(cluster.limiter))
         loopback = cluster.loopback
-        if loopback is None and cluster.topology == "flat" and not cluster.own_link:
+        if loopback is None and topology == "FLAT" and not cluster.own_link:
             # SimGrid has messages of a host to itself cross the host's link otherwise.
             implicit = self._platform.loopback
             loopback = implicit.bandwidth, implicit.latency
@@ -276,7 +272,7 @@ class _Writer:
     def _star(self, zone: ZoneDef) -> str | None:
         """The link of a star zone that every way crosses last: its backbone."""
         ways = [attach.up for attach in zone.attachments]
-        if zone.routing != "star" or not ways or any(len(way) != 2 for way in ways):
+        if not ways or any(len(way) != 2 for way in ways):
             return None
         (last, *others) = {way[-1].link for way in ways}
         known = {m.name: m for m in zone.members if isinstance(m, LinkDef)}

@@ -6,17 +6,6 @@ from dataclasses import dataclass
 
 from pysmpi.platform.profiles import BANDWIDTH, HOST_STATE, LATENCY, LINK_STATE, SPEED
 
-# SimGrid's names of the kinds of zones, in lower case, and pysmpi's.
-ROUTINGS = {
-    "full": "full",
-    "floyd": "floyd",
-    "dijkstra": "dijkstra",
-    "dijkstracache": "dijkstra",
-    "cluster": "star",
-    "vivaldi": "vivaldi",
-    "none": "empty",
-    "empty": "empty",
-}
 UNSIMULATED_ROUTINGS = {"wifi"}
 
 

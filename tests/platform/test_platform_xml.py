@@ -102,7 +102,7 @@ WRONG = {
     "bad topology": (
         CLUSTER.format('topology="RING"'),
         "p.xml:2:",
-        "topology: expected one of FLAT",
+        "topology: expected one of DRAGONFLY, FAT_TREE, FLAT",
     ),
     "no parameters": (CLUSTER.format('topology="TORUS"'), "p.xml:2:", "expected topo_parameters"),
     "wrong size": (

@@ -16,16 +16,23 @@ from pysmpi.platform.zones.base import (
     Makers,
     Shape,
     Zone,
+    ZoneKind,
     zone_kind,
 )
 from pysmpi.platform.zones.leaves import LeafZone
 
 __all__ = [
-    "ZONE_KINDS", "Counts", "LeafZone", "LocalRoute", "Makers", "Shape", "Zone", "load_kinds",
-    "zone_kind",
+    "ZONE_KINDS", "Counts", "LeafZone", "LocalRoute", "Makers", "Shape", "Zone", "ZoneKind",
+    "load_kinds", "simgrid_kinds", "zone_kind",
 ]  # fmt: skip
 
 
 def load_kinds() -> dict[str, type[Zone]]:
     """Every kind of zone by its name."""
     return {kind.name: kind.cls for kind in ZONE_KINDS}
+
+
+def simgrid_kinds(clusters: bool) -> dict[str, ZoneKind]:
+    """The kinds that SimGrid has, by its names: those that build clusters, or the others."""
+    kinds = [kind for kind in ZONE_KINDS if kind.cls.builds_clusters is clusters]
+    return {name: kind for kind in kinds for name in kind.simgrid}

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 @record(frozen=True)
 class ZoneKind:
-    """A kind of zone: its name, one line about it, its class."""
+    """A kind of zone: its name, one line about it, its class.
+
+    `simgrid` are SimGrid's names of it in platform files, if it has some; the first is written.
+    """
 
     name: str
     line: str
     cls: type[Zone]
+    simgrid: tuple[str, ...] = ()
 
 
 ZONE_KINDS: Registry[ZoneKind] = Registry(
@@ -34,12 +38,12 @@ ZONE_KINDS: Registry[ZoneKind] = Registry(
 _Z = TypeVar("_Z", bound="type[Zone]")
 
 
-def zone_kind(name: str, line: str) -> Callable[[_Z], _Z]:
-    """Register a class as the kind of zone called `name`."""
+def zone_kind(name: str, line: str, *simgrid: str) -> Callable[[_Z], _Z]:
+    """Register a class as the kind of zone called `name`, and by SimGrid's names."""
 
     def register(cls: _Z) -> _Z:
         cls.kind = name
-        ZONE_KINDS.add(ZoneKind(name, line, cls))
+        ZONE_KINDS.add(ZoneKind(name, line, cls, simgrid))
         return cls
 
     return register
@@ -136,6 +140,11 @@ class Zone(ZonePoint):
 
     def place(self, member: NetPoint, coordinates: Coordinates | None) -> None:
         """Set the place of a member; only kinds of zones with places use it."""
+
+    @classmethod
+    def links_of(cls, cluster: ClusterDef) -> int:
+        """The number of links of a cluster, if it can be large; a limit refuses it early then."""
+        return 0
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         """Create the hosts and links of a cluster of this topology."""

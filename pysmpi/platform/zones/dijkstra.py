@@ -14,7 +14,12 @@ from pysmpi.platform.zones.shortest import ShortestPathZone
 _REMEMBERED = 1024
 
 
-@zone_kind("dijkstra", "shortest routes over declared routes, one source at a time (Dijkstra)")
+@zone_kind(
+    "dijkstra",
+    "shortest routes over declared routes, one source at a time (Dijkstra)",
+    "Dijkstra",
+    "DijkstraCache",
+)
 class DijkstraZone(ShortestPathZone):
     """Takes the way with the fewest links; of equal ones, that of earlier members."""
 

@@ -66,7 +66,9 @@ class DragonflyShape:
         return self.groups * self.chassis * self.routers * self.nodes
 
 
-@zone_kind("dragonfly", "groups of chassis of routers, all to all at each of the three levels")
+@zone_kind(
+    "dragonfly", "groups of chassis of routers, all to all at each of the three levels", "DRAGONFLY"
+)
 class Dragonfly(LeafZone):
     """A dragonfly, with SimGrid's names of links and, as far as SimGrid defines them, its routes.
 

@@ -7,7 +7,7 @@ from pysmpi.platform.points import LocalRoute
 from pysmpi.platform.zones.base import Zone, zone_kind
 
 
-@zone_kind("empty", "no routes: only bypasses declared around it lead anywhere")
+@zone_kind("empty", "no routes: only bypasses declared around it lead anywhere", "None", "Empty")
 class EmptyZone(Zone):
     """Members that reach each other through bypass routes only."""
 

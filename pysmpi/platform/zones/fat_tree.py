@@ -14,7 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING
+from pysmpi.platform.definition import NOTHING, SPLIT
 from pysmpi.platform.model import Link
 from pysmpi.platform.numbers import read_count, read_counts
 from pysmpi.platform.zones.base import Makers, zone_kind
@@ -70,7 +70,11 @@ class FatTreeShape:
         )
 
 
-@zone_kind("fat_tree", "levels of switches with parallel cables, routed by destination (d-mod-k)")
+@zone_kind(
+    "fat_tree",
+    "levels of switches with parallel cables, routed by destination (d-mod-k)",
+    "FAT_TREE",
+)
 class FatTree(LeafZone):
     """A fat tree. The link from node a up to b is link_from_a_b_u, u running over the platform.
 
@@ -91,6 +95,11 @@ class FatTree(LeafZone):
         self._up: list[list[Link]] = []
         self._down: list[list[Link]] = []
         self._switch_limiters: list[list[tuple[Link, ...]]] = []
+
+    @classmethod
+    def links_of(cls, cluster: ClusterDef) -> int:
+        links: int = cluster.shape.cables_in_all() * (2 if cluster.sharing == SPLIT else 1)
+        return links
 
     def populate(self, cluster: ClusterDef, make: Makers) -> None:
         shape = self._shape = cluster.shape

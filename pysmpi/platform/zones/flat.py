@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _Links = tuple[Link, ...]
 
 
-@zone_kind("flat", "hosts around a switch, with optional backbone, limiter and loopback links")
+@zone_kind(
+    "flat", "hosts around a switch, with optional backbone, limiter and loopback links", "FLAT"
+)
 class FlatCluster(StarZone):
     """SimGrid's flat cluster. Each host number n has, with the cluster's name as ID:
 

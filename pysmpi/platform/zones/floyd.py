@@ -19,7 +19,11 @@ MOST = 4096  # members, whose routes take some ten seconds
 _ROWS = 64
 
 
-@zone_kind("floyd", "shortest routes over declared routes, all pairs together (Floyd and Warshall)")
+@zone_kind(
+    "floyd",
+    "shortest routes over declared routes, all pairs together (Floyd and Warshall)",
+    "Floyd",
+)
 class FloydZone(ShortestPathZone):
     """Takes the route with the fewest links; of equal ones, the first in Floyd's order of members.
 

@@ -11,7 +11,7 @@ from pysmpi.platform.points import LocalRoute
 from pysmpi.platform.zones.base import Zone, zone_kind
 
 
-@zone_kind("full", "every route between two members is declared")
+@zone_kind("full", "every route between two members is declared", "Full")
 class FullZone(Zone):
     """A table of declared routes. A host's way to itself is the implicit loopback by default."""
 

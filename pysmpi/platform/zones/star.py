@@ -17,7 +17,9 @@ from pysmpi.platform.zones.base import Zone, zone_kind
 _Links = tuple[Link, ...]
 
 
-@zone_kind("star", "every member has a route up to a common centre and a route down from it")
+@zone_kind(
+    "star", "every member has a route up to a common centre and a route down from it", "Cluster"
+)
 class StarZone(Zone):
     """Members around a centre. A member without an attachment reaches the centre at no cost."""
 

@@ -47,7 +47,9 @@ class TorusShape:
         return prod(self.dimensions)
 
 
-@zone_kind("torus", "a grid of any dimensions whose ends meet, routed dimension by dimension")
+@zone_kind(
+    "torus", "a grid of any dimensions whose ends meet, routed dimension by dimension", "TORUS"
+)
 class Torus(LeafZone):
     """A torus. The link from host i to its neighbour j is NAME_link_from_i_to_j."""
 

@@ -19,7 +19,9 @@ from pysmpi.platform.zones.base import zone_kind
 from pysmpi.platform.zones.star import StarZone
 
 
-@zone_kind("vivaldi", "members with coordinates: latency is their distance, in milliseconds")
+@zone_kind(
+    "vivaldi", "members with coordinates: latency is their distance, in milliseconds", "Vivaldi"
+)
 class VivaldiZone(StarZone):
     """Members with coordinates; their own links may be missing, as in SimGrid.
 
