@@ -140,7 +140,7 @@ def test_the_columns_of_pipit(recording, tmp_path):
 def test_what_cannot_be_converted(recording, tmp_path):
     with pytest.raises(UsageError, match="none.jsonl: cannot be read: No such file"):
         convert(str(tmp_path / "none.jsonl"), str(tmp_path / "out.csv"))
-    with pytest.raises(UsageError, match=r"out.xyz: expected the suffix .jsonl"):
+    with pytest.raises(UsageError, match=r"out.xyz: expected the suffix .csv"):
         convert(str(recording), str(tmp_path / "out.xyz"))
     with pytest.raises(UsageError, match="no such format of timelines"):
         convert(str(recording), str(tmp_path / "out.csv"), "xyz")

@@ -264,7 +264,7 @@ def test_recording_changes_no_time(tmp_path: Path):
 
 
 def test_unknown_suffix(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"expected the suffix .jsonl, .json, .csv"):
+    with pytest.raises(UsageError, match=r"expected the suffix .csv, .goal, .json, .jsonl"):
         recorder_for(str(tmp_path / "t.unknown"))
     with pytest.raises(UsageError, match="cannot be written"):
         record(tmp_path / "no" / "t.json")
