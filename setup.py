@@ -18,10 +18,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from glob import glob
+from importlib.util import find_spec
 from multiprocessing import get_context
+from threading import Lock
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -118,27 +121,61 @@ class OptionalBuild(build_ext):
     def run(self):
         try:
             _find_compiler()
-            # A build runs this file several times, mostly only for the metadata.
-            self.distribution.ext_modules = [*in_c(), *translated()]
-            # Read the list of extensions again, as at the start.
-            self.finalized, self.swig_opts = False, None
-            self.ensure_finalized()
-            super().run()
+            started = time.monotonic()
+            self.chosen_compiler = self.compiler  # a build replaces the name by an object
+            # The C compiler has the other cores while mypyc, on one core, translates.
+            translation = Translation()
+            print("pysmpi: translating to C", flush=True)
+            by_hand = in_c()
+            self._build(by_hand, "parts in C")
+            self._build(translation.extensions(), "translated modules")
+            self.distribution.ext_modules = self.extensions = [*by_hand, *self.extensions]
             _test_facts("." if self.inplace else self.build_lib)
+            print(f"pysmpi: compiled in {time.monotonic() - started:.0f} s", flush=True)
         except Exception as error:  # any compiler trouble leaves a working pure-Python package
             self.extensions = []
             print(f"pysmpi: not compiled, runs interpreted ({error})", file=sys.stderr)
 
+    def _build(self, extensions, name):
+        self.name = name
+        self.distribution.ext_modules = extensions
+        # Read the options and the list of extensions again, as at the start.
+        self.finalized, self.compiler, self.swig_opts = False, self.chosen_compiler, None
+        self.ensure_finalized()
+        super().run()
+
     def build_extensions(self):
+        """Compile all files and link all libraries on all cores."""
         compile_in_turn = self.compiler.compile
+        files = sum(len(extension.sources) for extension in self.extensions)
+        progress = Progress(self.name, files)
 
         def compile_at_once(sources, **options):
-            compile_one = partial(_compile_one, compile_in_turn, options)
+            # The longest first, or the last of them keeps one core busy and the others not.
+            sources = sorted(sources, key=os.path.getsize, reverse=True)
+            compile_one = partial(_compile_one, compile_in_turn, options, progress)
             return [name for names in pool.map(compile_one, sources) for name in names]
 
         self.compiler.compile = compile_at_once
+        self.parallel = _cores()
         with ThreadPoolExecutor(_cores()) as pool:
             super().build_extensions()
+
+
+class Progress:
+    """Lines that tell how many files the compiler has done."""
+
+    def __init__(self, name, files):
+        self.name = name
+        self.files = files
+        self.done = 0
+        self.lock = Lock()
+
+    def step(self):
+        with self.lock:
+            before, self.done = self.done, self.done + 1
+            if self.done * 10 // self.files > before * 10 // self.files:
+                print(f"pysmpi: {self.name}: {self.done} of {self.files} files", flush=True)
 
 
 def _test_facts(folder):
@@ -156,8 +193,10 @@ def _test_facts(folder):
         print(f"pysmpi: {line}", file=sys.stderr)
 
 
-def _compile_one(compile_in_turn, options, source):
-    return compile_in_turn([source], **options)
+def _compile_one(compile_in_turn, options, progress, source):
+    objects = compile_in_turn([source], **options)
+    progress.step()
+    return objects
 
 
 def _cores():
@@ -196,38 +235,45 @@ def entry_points():
     )
 
 
-def translated():
-    """Return the extensions of the rooms that mypyc translates to C."""
-    try:
-        import mypyc.build  # noqa: F401
-    except ImportError:
-        return []
-    if sys.platform == "linux":
-        # At its end, Python takes half as long to free the objects of mypyc as mypyc takes to
-        # work. A forked child ends without this.
-        compiled = _in_child(_translate)
-    else:
-        compiled = _translate()
-    if os.name == "posix":
-        for extension in compiled:
-            # The list is one object for all of them.
-            extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
-    return compiled
+class Translation:
+    """The rooms as extensions, which mypyc translates to C in a forked child.
+
+    At its end, Python takes half as long to free the objects of mypyc as mypyc takes to work. The
+    child ends without this. Where forks are not safe, this process translates.
+    """
+
+    def __init__(self):
+        self.child = None
+        if sys.platform == "linux" and _has_mypyc():
+            context = get_context("fork")
+            self.result, sender = context.Pipe(duplex=False)
+            # The function is not pickled: pip executes this file as a text.
+            self.child = context.Process(target=lambda: sender.send(_translate()), daemon=True)
+            self.child.start()
+            sender.close()
+
+    def extensions(self):
+        """Wait for mypyc, and return the extensions; without mypyc, there are none."""
+        if not _has_mypyc():
+            return []
+        extensions = self._of_child() if self.child else _translate()
+        if os.name == "posix":
+            for extension in extensions:
+                # The list is one object for all of them.
+                extension.extra_compile_args = [*extension.extra_compile_args, *FLAGS]
+        return extensions
+
+    def _of_child(self):
+        try:
+            return self.result.recv()
+        except EOFError:
+            raise RuntimeError("mypyc has failed") from None
+        finally:
+            self.child.join()
 
 
-def _in_child(function):
-    """Call `function` in a forked child. It is not pickled: pip executes this file as a text."""
-    context = get_context("fork")
-    result, sender = context.Pipe(duplex=False)
-    child = context.Process(target=lambda: sender.send(function()))
-    child.start()
-    sender.close()
-    try:
-        return result.recv()
-    except EOFError:
-        raise RuntimeError("mypyc has failed") from None
-    finally:
-        child.join()
+def _has_mypyc():
+    return find_spec("mypyc") is not None
 
 
 def _translate():
@@ -251,4 +297,9 @@ def _translate():
 
 
 pure = os.environ.get("PYSMPI_PURE") == "1"
-setup(ext_modules=[] if pure else in_c(), cmdclass={"build_ext": OptionalBuild})
+setup(
+    ext_modules=[] if pure else in_c(),
+    cmdclass={"build_ext": OptionalBuild},
+    # `pip install -v` shows the progress, not each command of the compiler.
+    verbose=0,
+)

@@ -43,8 +43,11 @@ class MessageRace(Diagnostic):
     ## Example
 
     ```python
-    first = comm.recv(source=MPI.ANY_SOURCE)
-    second = comm.recv(source=1)  # waits for ever if the first receive took rank 1's message
+    if comm.rank == 0:
+        first = comm.recv(source=MPI.ANY_SOURCE)
+        second = comm.recv(source=1)  # waits for ever if the first took rank 1's message
+    else:
+        comm.send(comm.rank, dest=0)
     ```
 
     ## What to do
