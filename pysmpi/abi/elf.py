@@ -1,17 +1,25 @@
-"""Executables in the ELF format: what they need, and the changes that let a process load copies."""
+"""Executables and libraries in the ELF format, and the changes that let a process load copies."""
 
 from __future__ import annotations
 
+import os
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
+from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
 
 # The library of `engine.c`; names of other MPI libraries are replaced by it, so none is longer.
 LIBRARY = "psm_mpich.so"
 _NAMES = re.compile(rb"\0(lib(mpi|mpich|pmpi|mpi_\w+|mpifort|mpichfort)\.so[.\d]*|psm_mpich\.so)\0")
-MPICH = re.compile(r"lib(mpi|mpich|pmpi)\.so\.12$|libmpi_cray\.so\.12$")
+# Any MPI library.
+MPI = re.compile(
+    r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_mpich\.so$"
+)
+MPICH = re.compile(r"lib(mpi|mpich|pmpi|mpi_cray)\.so(\.12\b|$)")
 OPEN_MPI = re.compile(r"libmpi\w*\.so\.40$")
 FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpichf90|mpi_usempi\w*|mpi_mpifh)\.so")
 
@@ -19,8 +27,15 @@ MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
 _LOAD, _DYNAMIC, _TLS = 1, 2, 7
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _FLAGS_1, _RPATH, _RUNPATH = 1, 5, 6, 10, 0x6FFFFFFB, 15, 29
+_SONAME, _TEXTREL, _FLAGS, _HASH, _GNU_HASH = 14, 22, 30, 4, 0x6FFFFEF5
+_WEAK, _UNIQUE = 2, 10  # kinds of symbols
 _PIE = 0x08000000
 _MACHINES = {62: "x86-64", 183: "aarch64"}
+
+
+def replacement(name: str) -> str | None:
+    """The library of pysmpi that takes the place of an MPI library; None if there is none."""
+    return LIBRARY if MPICH.match(name) or name == LIBRARY else None
 
 
 @dataclass
@@ -124,14 +139,127 @@ def _read(path: str, data: bytes) -> Executable:
             result.needed.append(name)
     result.paths = [part for index in searched for part in text(index).split(":") if part]
     result.data = bytes(changed)
-    result.undefined = frozenset(_undefined(data, place(tags[_SYMTAB]), names))
+    result.undefined = frozenset(
+        _undefined(data, place(tags[_SYMTAB]), names, _symbols(data, tags, place))
+    )
     return result
 
 
-def _undefined(data: bytes, first: int, names: int) -> list[str]:
+class Segment(NamedTuple):
+    """A part of a file that is mapped: its begin and bytes there, and its address."""
+
+    offset: int
+    size: int
+    address: int
+    writable: bool
+    executable: bool
+
+
+@dataclass
+class Library:
+    """A shared library, and what copies of it change."""
+
+    path: str
+    needed: list[tuple[int, str]] = field(default_factory=list)  # names with their offsets
+    soname: tuple[int, str] | None = None
+    paths: list[str] = field(default_factory=list)  # where it looks for libraries first
+    segments: list[Segment] = field(default_factory=list)
+    changes: list[tuple[int, bytes]] = field(default_factory=list)  # of all copies
+    kept: list[tuple[int, int]] = field(default_factory=list)  # where copies differ
+    relocated_text: bool = False  # its code differs by address
+    calls_mpi: bool = False  # whether it uses functions of MPI that it does not define
+
+
+def read_library(path: str) -> Library | None:
+    """The shared library in a file; None if the file is not one that this system loads."""
+    try:
+        with open(path, "rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
+            return _read_library(path, data)
+    except (OSError, ValueError, struct.error, IndexError):
+        return None
+
+
+def _read_library(path: str, data: Any) -> Library | None:
+    kind, machine = struct.unpack_from("<HH", data, 16)
+    if data[:6] != MAGIC + b"\2\1" or kind != 3 or machine not in _MACHINES:
+        return None
+    (headers,) = struct.unpack_from("<Q", data, 32)
+    step, count = struct.unpack_from("<HH", data, 54)
+    result = Library(path)
+    dynamic = range(0)
+    for i in range(count):
+        type_, flags, offset, address, _, size, _, _ = struct.unpack_from(
+            "<IIQQQQQQ", data, headers + i * step
+        )
+        if type_ == _LOAD:
+            result.segments.append(Segment(offset, size, address, bool(flags & 2), bool(flags & 1)))
+        elif type_ == _DYNAMIC:
+            dynamic = range(offset, offset + size, 16)
+
+    def place(address: int) -> int:
+        for segment in result.segments:
+            if segment.address <= address < segment.address + segment.size:
+                return segment.offset + address - segment.address
+        raise ValueError(address)
+
+    tags: dict[int, int] = {}
+    needed: list[int] = []
+    searched: list[int] = []
+    for at in dynamic:
+        tag, value = struct.unpack_from("<QQ", data, at)
+        if tag == 0:
+            break
+        if tag == _NEEDED:
+            needed.append(value)
+        elif tag in (_RPATH, _RUNPATH):
+            searched.append(value)
+        else:
+            tags[tag] = value
+    if _STRTAB not in tags or _SYMTAB not in tags:
+        return None
+    first, names = place(tags[_SYMTAB]), place(tags[_STRTAB])
+
+    def text(index: int) -> str:
+        return os.fsdecode(data[names + index : data.find(b"\0", names + index)])
+
+    result.needed = [(names + index, text(index)) for index in needed]
+    if _SONAME in tags:
+        result.soname = names + tags[_SONAME], text(tags[_SONAME])
+    result.paths = [part for index in searched for part in text(index).split(":") if part]
+    count = _symbols(data, tags, place)
+    result.kept = [(first, first + 24 * count), (names, names + tags[_STRSZ])]
+    result.relocated_text = _TEXTREL in tags or bool(tags.get(_FLAGS, 0) & 4)
+    for at, entry in enumerate(struct.iter_unpack("<IBBHQQ", data[first : first + 24 * count])):
+        index, info, _, section = entry[:4]
+        if section == 0 and data[names + index : names + index + 4] == b"MPI_":
+            result.calls_mpi = True
+        elif info >> 4 == _UNIQUE and section:
+            # All copies would have one variable: a weak one belongs to each.
+            result.changes.append((first + 24 * at + 4, bytes([_WEAK << 4 | info & 15])))
+    return result
+
+
+def _symbols(data: Any, tags: dict[int, int], place: Callable[[int], int]) -> int:
+    """The number of symbols, from the table by which the loader finds them."""
+    if _HASH in tags:
+        number: int = struct.unpack_from("<I", data, place(tags[_HASH]) + 4)[0]
+        return number
+    at = place(tags[_GNU_HASH])
+    buckets, first, words = struct.unpack_from("<III", data, at)
+    at += 16 + 8 * words
+    last = max(struct.unpack_from(f"<{buckets}I", data, at), default=0)
+    if last < first:
+        return first
+    chain = at + 4 * buckets
+    while not data[chain + 4 * (last - first)] & 1:  # the last one of a bucket
+        last += 1
+    return last + 1
+
+
+def _undefined(data: bytes, first: int, names: int, count: int) -> list[str]:
     """The names of symbols without a section, and of variables that are copied from libraries."""
     found = []
-    for at in range(first, names - 23, 24):
+    for at in range(first, first + 24 * count, 24):
         name, kind, _, section = struct.unpack_from("<IBBH", data, at)
         if section == 0 or kind & 15 == 1:
             end = data.index(b"\0", names + name)

@@ -4,7 +4,10 @@ A program runs on a stack of its own, so its buffers keep their addresses while 
 MPI calls continue on the stack of the thread, which greenlets exchange; Python runs there. A rank
 that ends inside a call leaves its own stack as it is.
 
-All functions are called with the interpreter's lock. */
+Libraries that Python code calls run on the stack of the thread, under its frames. Their MPI calls
+continue in Python directly, and a rank that ends inside such a call is never resumed.
+
+All functions but the calls of libraries are called with the interpreter's lock. */
 
 #define PY_SSIZE_T_CLEAN
 #ifndef _GNU_SOURCE
@@ -14,6 +17,7 @@ All functions are called with the interpreter's lock. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -51,6 +55,7 @@ __asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,@f
 #define JUMP_SLOT R_X86_64_JUMP_SLOT
 #define GLOB_DAT R_X86_64_GLOB_DAT
 #define COPY R_X86_64_COPY
+#define ADDRESS R_X86_64_64
 #elif defined(__aarch64__)
 __asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,%function\n"
         "psm_on_stack:\n"
@@ -66,6 +71,7 @@ __asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,%f
 #define JUMP_SLOT R_AARCH64_JUMP_SLOT
 #define GLOB_DAT R_AARCH64_GLOB_DAT
 #define COPY R_AARCH64_COPY
+#define ADDRESS R_AARCH64_ABS64
 #else
 #error "compiled programs run on x86-64 and aarch64"
 #endif
@@ -95,6 +101,7 @@ typedef struct {
     void *own; /* the pointers of both stacks where the other one continues */
     void *threads;
     int on_own; /* whether the program itself runs */
+    int loading; /* whether its constructors run, on the stack of the thread */
     frame *frames;
     PyObject *objects; /* handles of Python by their integers */
     PyObject *files;   /* keeps alive what the C streams write to */
@@ -117,6 +124,7 @@ typedef struct {
 static Process *running; /* whose program runs, or has called Python */
 static pthread_t thread; /* that runs all programs */
 static PyObject *handlers;  /* a list of functions by number */
+static PyObject *direct;    /* those for calls of libraries */
 static PyObject *missing;   /* finds the object of a handle that no dictionary has */
 static FILE **const usual[3] = {&stdin, &stdout, &stderr};
 static FILE *ours[3];
@@ -139,10 +147,20 @@ uninstall(Process *process)
         *usual[i] = ours[i];
 }
 
+/* The process whose program calls, NULL if a library does. */
+static Process *
+caller(void)
+{
+    return running != NULL && (running->on_own || running->loading) ? running : NULL;
+}
+
+static int elsewhere(void) { return !pthread_equal(pthread_self(), thread); }
+
 static void
 leave(Process *process)
 {
     process->on_own = 0;
+    process->loading = 0;
     _longjmp(process->frames->leave, 1);
 }
 
@@ -246,18 +264,15 @@ argument(Process *process, char kind, long long value)
 }
 
 static void
-dispatch(void *pointer)
+serve(call *self, PyObject *handler)
 {
-    call *self = pointer;
     Process *process = self->process;
     const psm_function *function = &psm_functions[self->number];
     const char *kinds = function->kinds;
-    PyObject *handler = PyList_GET_ITEM(handlers, self->number);
     PyObject *values[MOST_ARGUMENTS + 4], *result = NULL;
     Py_ssize_t count = 0;
-    uninstall(process);
     uintptr_t site = (uintptr_t)process->site - process->base;
-    values[0] = PyLong_FromSsize_t(site < process->size ? (Py_ssize_t)site | process->number : 0);
+    values[0] = PyLong_FromSsize_t(process->size && site < process->size ? (Py_ssize_t)site | process->number : 0);
     if (values[0] != NULL) {
         count = 1;
         for (; *kinds; kinds++, count++) {
@@ -299,17 +314,72 @@ dispatch(void *pointer)
 }
 
 static void
+dispatch(void *pointer)
+{
+    call *self = pointer;
+    uninstall(self->process);
+    serve(self, PyList_GET_ITEM(handlers, self->number));
+}
+
+static void
+say(const char *text)
+{
+    if (write(2, text, strlen(text)) < 0)
+        abort();
+}
+
+/* End the rank whose library has called, with the exception that is set. */
+static void
+end_rank(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(value, trace);
+    PyObject *result = PyObject_CallMethod(missing, "end", "O", value); /* does not return */
+    if (result == NULL)
+        PyErr_Print();
+    say("pysmpi: a library called MPI outside of a rank\n");
+    abort();
+}
+
+/* Serve a call of a library, which runs below frames of Python. */
+static void
+enter_directly(call *self)
+{
+    self->result = self->number < PSM_FIRST ? -1 : 16; /* ERR_OTHER */
+    if (missing == NULL || !Py_IsInitialized())
+        return;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    int error = errno;
+    PyObject *type, *value, *trace, *process;
+    PyErr_Fetch(&type, &value, &trace);
+    process = PyObject_CallMethod(missing, "process", NULL);
+    if (process != NULL && process != Py_None) {
+        self->process = (Process *)process;
+        serve(self, PyList_GET_ITEM(direct, self->number));
+    }
+    if (process == NULL || self->failed)
+        end_rank();
+    Py_DECREF(process);
+    PyErr_Restore(type, value, trace);
+    errno = error;
+    PyGILState_Release(lock);
+}
+
+static void
 enter(call *self, void *site)
 {
-    Process *process = running;
-    if (process == NULL || !pthread_equal(pthread_self(), thread)) {
-        static const char text[] = "pysmpi: a thread that is not the main one called MPI, which "
-                                   "only the main thread of a rank can do here\n";
-        if (write(2, text, sizeof text - 1) < 0)
-            abort();
+    if (elsewhere()) {
+        say("pysmpi: a thread that is not the main one called MPI, which only the main thread of a "
+            "rank can do here\n");
         self->result = 16; /* ERR_OTHER */
-        if (process == NULL)
-            abort();
+        return;
+    }
+    Process *process = caller();
+    if (process == NULL) {
+        enter_directly(self);
         return;
     }
     self->process = process;
@@ -319,8 +389,11 @@ enter(call *self, void *site)
         void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
         psm_on_stack(top, dispatch, self, &process->own);
         process->on_own = 1;
-    } else
+    } else {
+        process->loading = 0;
         dispatch(self);
+        process->loading = 1;
+    }
     if (self->failed)
         leave(process);
     install(process);
@@ -348,15 +421,27 @@ psm_real(int number, const long long *arguments, void *site)
 /* What a program calls in place of functions of the C library. */
 
 static void
-finish(int status, int quick)
+call_endings(Process *process)
 {
-    Process *process = running;
-    while (!quick && process->endings != NULL) {
+    while (process->endings != NULL) {
         ending *last = process->endings;
         process->endings = last->next;
         last->function(last->argument);
         free(last);
     }
+}
+
+static void
+finish(int status, int quick)
+{
+    Process *process = caller();
+    if (process == NULL) { /* a library ends its rank as `sys.exit` and `os._exit` do */
+        if (elsewhere())
+            _exit(status);
+        PYTHON(PSM_EXIT, status, quick);
+    }
+    if (!quick)
+        call_endings(process);
     for (int i = 1; i < 3 && !quick; i++)
         if (process->streams[i] != NULL)
             fflush(process->streams[i]);
@@ -371,6 +456,8 @@ static void own_quick_exit(int status) { finish(status & 0xff, 1); }
 static void
 own_abort(void)
 {
+    if (elsewhere())
+        abort();
     PYTHON(PSM_ABORT, 0);
     finish(134, 1);
 }
@@ -379,11 +466,14 @@ static int
 own_cxa_atexit(void (*function)(void *), void *value, void *library)
 {
     ending *made = malloc(sizeof *made);
+    Process *process = caller();
     (void)library;
-    if (made == NULL || running == NULL)
+    if (made == NULL || process == NULL) {
+        free(made);
         return -1;
-    *made = (ending){running->endings, function, value};
-    running->endings = made;
+    }
+    *made = (ending){process->endings, function, value};
+    process->endings = made;
     return 0;
 }
 
@@ -405,7 +495,7 @@ own_start_main(int (*program)(int, char **, char **), int count, char **words)
 static int
 own_clock_gettime(clockid_t clock, struct timespec *result)
 {
-    long long now = PYTHON(PSM_CLOCK, clock);
+    long long now = elsewhere() ? -1 : PYTHON(PSM_CLOCK, clock);
     if (now < 0)
         return clock_gettime(clock, result);
     result->tv_sec = now / 1000000000;
@@ -434,6 +524,18 @@ own_time(time_t *result)
     return now.tv_sec;
 }
 
+/* `now` of the clocks of C++, which the library of C++ reads. */
+static long long
+own_cxx_clock(clockid_t clock)
+{
+    struct timespec now;
+    own_clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static long long own_steady_clock(void) { return own_cxx_clock(CLOCK_MONOTONIC); }
+static long long own_system_clock(void) { return own_cxx_clock(CLOCK_REALTIME); }
+
 static clock_t
 own_clock(void)
 {
@@ -445,6 +547,8 @@ own_clock(void)
 static int
 own_nanosleep(const struct timespec *wanted, struct timespec *rest)
 {
+    if (elsewhere())
+        return nanosleep(wanted, rest);
     PYTHON(PSM_SLEEP, wanted->tv_sec * 1000000000LL + wanted->tv_nsec);
     if (rest != NULL)
         rest->tv_sec = rest->tv_nsec = 0;
@@ -454,6 +558,8 @@ own_nanosleep(const struct timespec *wanted, struct timespec *rest)
 static int
 own_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, struct timespec *rest)
 {
+    if (elsewhere())
+        return clock_nanosleep(clock, flags, wanted, rest);
     long long length = wanted->tv_sec * 1000000000LL + wanted->tv_nsec;
     if (flags & TIMER_ABSTIME)
         length -= PYTHON(PSM_CLOCK, clock);
@@ -466,6 +572,8 @@ own_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, s
 static unsigned
 own_sleep(unsigned seconds)
 {
+    if (elsewhere())
+        return sleep(seconds);
     PYTHON(PSM_SLEEP, seconds * 1000000000LL);
     return 0;
 }
@@ -473,6 +581,8 @@ own_sleep(unsigned seconds)
 static int
 own_usleep(useconds_t length)
 {
+    if (elsewhere())
+        return usleep(length);
     PYTHON(PSM_SLEEP, length * 1000LL);
     return 0;
 }
@@ -553,76 +663,113 @@ own_clearenv(void)
     return 0;
 }
 
-static pid_t own_getpid(void) { return (pid_t)PYTHON(PSM_GETPID, 0); }
+static pid_t
+own_getpid(void)
+{
+    return elsewhere() ? getpid() : (pid_t)PYTHON(PSM_GETPID, 0);
+}
 
 static int
 own_gethostname(char *name, size_t length)
 {
+    if (elsewhere())
+        return gethostname(name, length);
     return (int)PYTHON(PSM_HOSTNAME, (intptr_t)name, (long long)length);
 }
 
-static const struct {
+typedef struct {
     const char *name;
     void *function;
-} REPLACED[] = {
+} replacement;
+
+static const replacement REPLACED[] = {
     {"exit", (void *)own_exit},
     {"_exit", (void *)own_quick_exit},
     {"_Exit", (void *)own_quick_exit},
     {"quick_exit", (void *)own_quick_exit},
     {"abort", (void *)own_abort},
-    {"__cxa_atexit", (void *)own_cxa_atexit},
-    {"atexit", (void *)own_atexit},
-    {"__libc_start_main", (void *)own_start_main},
     {"clock_gettime", (void *)own_clock_gettime},
     {"gettimeofday", (void *)own_gettimeofday},
     {"time", (void *)own_time},
     {"clock", (void *)own_clock},
+    {"_ZNSt6chrono3_V212steady_clock3nowEv", (void *)own_steady_clock},
+    {"_ZNSt6chrono3_V212system_clock3nowEv", (void *)own_system_clock},
     {"nanosleep", (void *)own_nanosleep},
     {"clock_nanosleep", (void *)own_clock_nanosleep},
     {"sleep", (void *)own_sleep},
     {"usleep", (void *)own_usleep},
+    {"getpid", (void *)own_getpid},
+    {"gethostname", (void *)own_gethostname},
+    {NULL, NULL},
+};
+
+/* Of programs only: in a rank with a program of Python, these belong to Python. */
+static const replacement OF_PROGRAMS[] = {
+    {"__cxa_atexit", (void *)own_cxa_atexit},
+    {"atexit", (void *)own_atexit},
+    {"__libc_start_main", (void *)own_start_main},
     {"getenv", (void *)own_getenv},
     {"secure_getenv", (void *)own_getenv},
     {"putenv", (void *)own_putenv},
     {"setenv", (void *)own_setenv},
     {"unsetenv", (void *)own_unsetenv},
     {"clearenv", (void *)own_clearenv},
-    {"getpid", (void *)own_getpid},
-    {"gethostname", (void *)own_gethostname},
+    {NULL, NULL},
 };
 
 /* The functions that a loaded library calls, replaced where they are ours. */
 
+static void *
+replacing(const replacement *table, const char *name)
+{
+    for (; table->name != NULL; table++)
+        if (strcmp(name, table->name) == 0)
+            return table->function;
+    return NULL;
+}
+
+/* Ours of a name; functions of MPI too, as another MPI library may have come first. */
+static void *
+ours_of(const char *name, int program, void *library)
+{
+    if (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0)
+        return library != NULL ? dlsym(library, name) : NULL;
+    void *function = replacing(REPLACED, name);
+    return function != NULL || !program ? function : replacing(OF_PROGRAMS, name);
+}
+
 static int
 replace(ElfW(Addr) base, const ElfW(Rela) *entries, size_t bytes, const ElfW(Sym) *symbols,
-        const char *names)
+        const char *names, int program, void *library)
 {
     long page = sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < bytes / sizeof *entries; i++) {
         unsigned type = ELF64_R_TYPE(entries[i].r_info);
-        if (type != JUMP_SLOT && type != GLOB_DAT)
+        if (type != JUMP_SLOT && type != GLOB_DAT && type != ADDRESS)
             continue;
-        const char *name = names + symbols[ELF64_R_SYM(entries[i].r_info)].st_name;
-        for (size_t j = 0; j < sizeof REPLACED / sizeof *REPLACED; j++) {
-            if (strcmp(name, REPLACED[j].name) != 0)
-                continue;
-            void **slot = (void **)(base + entries[i].r_offset);
-            void *start = (void *)((uintptr_t)slot & ~(uintptr_t)(page - 1));
-            if (mprotect(start, (size_t)page, PROT_READ | PROT_WRITE) != 0)
-                return -1;
-            *slot = REPLACED[j].function;
-        }
+        const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
+        if (symbol->st_shndx != SHN_UNDEF) /* its own functions and stubs */
+            continue;
+        void *function = ours_of(names + symbol->st_name, program, library);
+        if (function == NULL)
+            continue;
+        void **slot = (void **)(base + entries[i].r_offset);
+        void *start = (void *)((uintptr_t)slot & ~(uintptr_t)(page - 1));
+        if (mprotect(start, (size_t)page, PROT_READ | PROT_WRITE) != 0)
+            return -1;
+        *slot = (char *)function + (type == ADDRESS ? entries[i].r_addend : 0);
     }
     return 0;
 }
 
 static int
-redirect(const struct link_map *map)
+redirect(const struct link_map *map, int program)
 {
     const ElfW(Rela) *entries[2] = {NULL, NULL};
     size_t bytes[2] = {0, 0};
     const ElfW(Sym) *symbols = NULL;
     const char *names = NULL;
+    void *library = dlopen("psm_mpich.so", RTLD_NOLOAD | RTLD_LAZY);
     for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++)
         switch (each->d_tag) {
         case DT_JMPREL: entries[0] = (const void *)each->d_un.d_ptr; break;
@@ -633,7 +780,7 @@ redirect(const struct link_map *map)
         case DT_STRTAB: names = (const void *)each->d_un.d_ptr; break;
         }
     for (int i = 0; i < 2; i++)
-        if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names) < 0)
+        if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names, program, library) < 0)
             return -1;
     return 0;
 }
@@ -679,6 +826,12 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     long page = sysconf(_SC_PAGESIZE);
     self->length = ((size_t)length + (size_t)page - 1) / (size_t)page * (size_t)page + GUARD;
+    thread = pthread_self();
+    self->objects = Py_NewRef(objects);
+    if (length == 0) { /* of a rank whose libraries alone call MPI */
+        self->length = 0;
+        return (PyObject *)self;
+    }
     self->stack = mmap(NULL, self->length, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (self->stack == MAP_FAILED) {
@@ -687,7 +840,6 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     mprotect(self->stack, GUARD, PROT_NONE);
-    self->objects = Py_NewRef(objects);
     return (PyObject *)self;
 }
 
@@ -808,6 +960,10 @@ process_call(Process *self, PyObject *args)
         wanted.arguments[i - 1] = (long long)PyLong_AsUnsignedLongLongMask(PyTuple_GET_ITEM(args, i));
     if (PyErr_Occurred())
         return NULL;
+    if (self->stack == NULL) { /* of a library: as Python calls its functions */
+        call_back(&wanted);
+        return PyLong_FromLongLong(wanted.result);
+    }
     Process *outer = running;
     void *own = self->own, *threads = self->threads;
     frame mine = {self->frames};
@@ -852,8 +1008,10 @@ process_load(Process *self, PyObject *args)
     self->frames = &outermost;
     if (_setjmp(outermost.leave) == 0) {
         install(self);
+        self->loading = 1;
         self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
+    self->loading = 0;
     uninstall(self);
     running = NULL;
     self->frames = NULL;
@@ -864,7 +1022,7 @@ process_load(Process *self, PyObject *args)
         PyErr_SetString(PyExc_OSError, dlerror());
         return NULL;
     }
-    if (redirect(map) < 0)
+    if (redirect(map, 1) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     self->base = (uintptr_t)map->l_addr;
     self->size = (size_t)size;
@@ -902,6 +1060,73 @@ static PyTypeObject ProcessType = {
     .tp_dealloc = (destructor)process_dealloc,
     .tp_methods = process_methods,
 };
+
+/* Libraries of ranks. */
+
+/* open(path, ours): load a library; its lowest address. If it is ours, so are its calls of MPI. */
+static PyObject *
+open_library(PyObject *module, PyObject *args)
+{
+    const char *name;
+    int mine = 1;
+    if (!PyArg_ParseTuple(args, "s|p", &name, &mine))
+        return NULL;
+    struct link_map *map;
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library == NULL || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) {
+        PyErr_SetString(PyExc_OSError, dlerror());
+        return NULL;
+    }
+    if (mine && redirect(map, 0) < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    return PyLong_FromUnsignedLongLong((unsigned long long)map->l_addr);
+}
+
+/* share(copy, original, address, offset, size, executable): map a part of a loaded copy from the
+   original file, and free the memory that it took. */
+static PyObject *
+share(PyObject *module, PyObject *args)
+{
+    int copy, original, executable;
+    Py_ssize_t address, offset, size;
+    if (!PyArg_ParseTuple(args, "iinnnp", &copy, &original, &address, &offset, &size, &executable))
+        return NULL;
+    int protection = PROT_READ | (executable ? PROT_EXEC : 0);
+    if (mmap((void *)address, (size_t)size, protection, MAP_PRIVATE | MAP_FIXED, original, offset) ==
+        MAP_FAILED)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    fallocate(copy, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, size);
+    Py_RETURN_NONE;
+}
+
+/* export(): let libraries that name no MPI library use this one. */
+static PyObject *
+export_functions(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    if (dlopen("psm_mpich.so", RTLD_NOLOAD | RTLD_LAZY | RTLD_GLOBAL) == NULL) {
+        PyErr_SetString(PyExc_OSError, dlerror());
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+/* stack(): the addresses of the stack of the thread, from the caller's frame to its end. */
+static PyObject *
+stack_of_thread(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    extern void *__libc_stack_end;
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    pthread_attr_getstack(&attributes, &low, &size);
+    pthread_attr_destroy(&attributes);
+    uintptr_t high = (uintptr_t)low + size, begin = (uintptr_t)__libc_stack_end;
+    if (begin > (uintptr_t)low && begin < high) /* above are arguments and variables */
+        high = begin;
+    return Py_BuildValue("KK", (unsigned long long)(uintptr_t)low, (unsigned long long)high);
+}
 
 /* Memory of programs. */
 
@@ -979,14 +1204,18 @@ read_handles(PyObject *module, PyObject *const *args, Py_ssize_t count)
     long kind = PyLong_AsLong(args[2]);
     if (PyErr_Occurred())
         return NULL;
+    PyObject *process = PyObject_CallMethod(missing, "process", NULL);
+    if (process == NULL)
+        return NULL;
     PyObject *made = PyList_New(number < 0 ? 0 : number);
     for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
-        PyObject *item = argument(running, (char)kind, address[i]);
+        PyObject *item = argument((Process *)process, (char)kind, address[i]);
         if (item == NULL)
             Py_CLEAR(made);
         else
             PyList_SET_ITEM(made, i, item);
     }
+    Py_DECREF(process);
     return made;
 }
 
@@ -1002,14 +1231,15 @@ read_text(PyObject *module, PyObject *value)
 static PyObject *
 start(PyObject *module, PyObject *args)
 {
-    PyObject *list, *finder;
-    if (!PyArg_ParseTuple(args, "O!O", &PyList_Type, &list, &finder))
+    PyObject *list, *other, *finder;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &list, &PyList_Type, &other, &finder))
         return NULL;
-    if (PyList_GET_SIZE(list) != PSM_FUNCTIONS) {
+    if (PyList_GET_SIZE(list) != PSM_FUNCTIONS || PyList_GET_SIZE(other) != PSM_FUNCTIONS) {
         PyErr_SetString(PyExc_ValueError, "expected a handler for each function");
         return NULL;
     }
     Py_XSETREF(handlers, Py_NewRef(list));
+    Py_XSETREF(direct, Py_NewRef(other));
     Py_XSETREF(missing, Py_NewRef(finder));
     thread = pthread_self();
     for (int i = 0; i < 3; i++)
@@ -1042,6 +1272,10 @@ constants(PyObject *module, PyObject *Py_UNUSED(args))
 
 static PyMethodDef methods[] = {
     {"constants", constants, METH_NOARGS, NULL},
+    {"open", open_library, METH_VARARGS, NULL},
+    {"share", share, METH_VARARGS, NULL},
+    {"export", export_functions, METH_NOARGS, NULL},
+    {"stack", stack_of_thread, METH_NOARGS, NULL},
     {"view", (PyCFunction)(void (*)(void))view, METH_FASTCALL, NULL},
     {"write_integer", (PyCFunction)(void (*)(void))write_integer, METH_FASTCALL, NULL},
     {"write_integers", (PyCFunction)(void (*)(void))write_integers, METH_FASTCALL, NULL},

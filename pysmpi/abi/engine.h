@@ -15,6 +15,7 @@ enum {
     PSM_ABORT,
     PSM_GETPID,
     PSM_HOSTNAME,
+    PSM_EXIT,
     PSM_FIRST, /* of the functions of MPI */
 };
 

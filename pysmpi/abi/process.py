@@ -10,19 +10,22 @@ from typing import Any
 
 from pysmpi.abi import engine
 from pysmpi.abi.engine import Process
+from pysmpi.mpi.base.options import ENVIRONMENT, RcOptions
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.processes import environment
 
 
 class CompiledProcess(Process):
     """A process with its own stack, the handles of its program, and its streams."""
 
-    __slots__ = ("free", "handled", "numbers", "objects", "references")
+    __slots__ = ("free", "handled", "numbers", "objects", "references", "stages")
 
     objects: dict[int, Any]  # handles by their integers
     numbers: dict[int, int]  # integers of requests, by the addresses of their handles
     references: dict[int, int]  # further ones that the program has, by integers of handles
     free: list[int]  # integers of requests that are over
+    stages: list[Any]  # copies of buffers on the stack of the thread, see staging.py
     handled: bool  # whether a handler of the program has handled the error of a call
 
     def __new__(cls, stack: int) -> CompiledProcess:
@@ -32,6 +35,7 @@ class CompiledProcess(Process):
         made.numbers = {}
         made.references = {}
         made.free = []
+        made.stages = []
         made.handled = False
         return made
 
@@ -39,10 +43,32 @@ class CompiledProcess(Process):
 PROCESS: StateSlot[Rank, CompiledProcess] = StateSlot(Rank)
 
 
+class COptions:
+    """The options of a program in C: MPI starts with `MPI_Init`, and errors are fatal."""
+
+    initialize = False
+    finalize = False
+    errors = "default"
+
+
 def here() -> CompiledProcess:
     """The process of the rank that runs."""
     process = PROCESS.peek(current())
     assert process is not None
+    return process
+
+
+def process_of_caller() -> CompiledProcess | None:
+    """The process of the rank that runs, if one does; a new one at the first call of a library."""
+    rank = current()
+    if rank.program is None:  # it has ended, or the caller is no rank
+        return None
+    process = PROCESS.peek(rank)
+    if process is None:
+        process = CompiledProcess(0)
+        PROCESS.put(rank, process)
+        if ENVIRONMENT.peek(rank) is None:
+            environment.start(options=RcOptions(COptions))
     return process
 
 
@@ -120,4 +146,11 @@ def hostname(address: int, size: int) -> int:
     return 0
 
 
-CALLS = (clock, sleep, write, read, abort, getpid, hostname)  # in the order of `engine.h`
+def leave(status: int, quick: int) -> int:
+    """End the rank, as a library does that calls `exit` or `_exit`."""
+    if quick:
+        os._exit(status & 0xFF)
+    sys.exit(status & 0xFF)
+
+
+CALLS = (clock, sleep, write, read, abort, getpid, hostname, leave)  # in the order of `engine.h`

@@ -9,18 +9,14 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from signal import Signals
 
-from pysmpi.abi import chapters, elf, engine, sites
-from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
-from pysmpi.abi.process import CALLS, CompiledProcess, here, put
-from pysmpi.abi.values import MESSAGES
+from pysmpi.abi import connection, elf, sites
+from pysmpi.abi.process import CompiledProcess, COptions, put
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
-from pysmpi.isolation.loading.linked_mpi import chain_to_mpi, located
+from pysmpi.isolation.loading.needed_libraries import chain_to_mpi, located
 from pysmpi.isolation.loading.loader import RankProgram
-from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.options import RcOptions
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from pysmpi.mpi.processes import environment
 from pysmpi.python.frames import shorten
 
@@ -34,68 +30,6 @@ _cxx_streams = ctypes.create_string_buffer(64)
 
 # Of the process, whichever functions a rank sees.
 _memfd_create, _close = os.memfd_create, os.close
-
-
-class _Options:
-    """The options of a program in C: MPI starts with `MPI_Init`, and errors are fatal."""
-
-    initialize = False
-    finalize = False
-    errors = "default"
-
-
-class _Missing:
-    """Finds the objects of handles that a program has not used before."""
-
-    families: dict[str, type[Handle]] = {}
-
-    def __call__(self, kind: str, number: int) -> Handle:
-        if kind == "M" and number in MESSAGES:
-            return (MESSAGE_NULL, MESSAGE_NO_PROC)[MESSAGES.index(number)]
-        handle: Handle = self.families[kind].fromhandle(number)
-        if handle._impl is not None:
-            here().objects[number] = handle
-        return handle
-
-    def fail(self, number: int, error: BaseException, site: int) -> int:
-        """The code of the error of a function with a handle that is not valid."""
-        if not isinstance(error, chapters.MPIError):
-            raise error
-        return error.Get_error_code()
-
-
-_missing = _Missing()
-_started: list[object] = []
-
-
-def _start() -> None:
-    """Connect the entry points with the functions of the chapters, once for a process."""
-    if _started:
-        return
-    chapters.load()
-    _Missing.families = chapters.FAMILIES
-    handlers: list[Callable[..., object]] = []
-    for number, name in enumerate(engine.functions()):
-        if number < len(CALLS):
-            handlers.append(_plain(CALLS[number]))
-            continue
-        function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
-        if function is None:
-            function = _absent(name)
-        handlers.append(EntryPoint(checked(function)))
-    _started.append(handlers)
-    engine.start(handlers, _missing)
-
-
-def _plain(function: Callable[..., int]) -> Callable[..., int]:
-    return lambda site, *arguments: function(*arguments)
-
-
-def _absent(name: str) -> Callable[..., object]:
-    def absent(*arguments: object) -> object:
-        raise UsageError(f"MPI_{name}, called by a compiled program, cannot be simulated yet")
-
-    return absent
 
 
 def _crash(signal: int, site: int, full: bool, library: str | None, name: str | None) -> None:
@@ -123,7 +57,7 @@ class CompiledProgram(RankProgram):
         self.c_functions = self.executable.undefined - VARIABLES
         self.number = sites.number_of(self.path)
         self._load_libraries()
-        _start()
+        connection.start()
 
     def _load_libraries(self) -> None:
         """Load the libraries that ranks share, before any rank has streams of its own."""
@@ -150,7 +84,7 @@ class CompiledProgram(RankProgram):
         return self._run
 
     def _run(self) -> None:
-        environment.start(options=RcOptions(_Options))
+        environment.start(options=RcOptions(COptions))
         process = CompiledProcess(STACK)
         put(process)
         base = self._load(process)

@@ -28,7 +28,7 @@ _TYPES = {
 # Calls of the C library that Python serves; their numbers are in `engine.h`.
 OTHERS = (
     ("clock", "i"), ("sleep", "i"), ("write", "ipi"), ("read", "ipi"), ("abort", ""),
-    ("getpid", ""), ("hostname", "pi"),
+    ("getpid", ""), ("hostname", "pi"), ("exit", "ii"),
 )  # fmt: skip
 
 

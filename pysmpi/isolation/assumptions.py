@@ -6,6 +6,7 @@ All other decisions are made by observation. These have to be made before the co
 | --- | --- | --- |
 | `KNOWN_SHARED` | which packages are loaded once for all ranks | whether a package keeps state of a process shows when it has been used; to load it again for each rank is then too late, and to load all for each rank takes seconds and gigabytes |
 | `KNOWN_PRIVATE` | which tools each rank loads for itself | their globals hold the running test, and the tool is loaded before it |
+| `BUILT_WITH_MPI` | which of the shared packages are examined for calls of MPI | to look at the files of all of them takes tenths of a second |
 | `CALLS_MPI` | whether a package with extension modules is private | the first import decides for all ranks; a package that imports mpi4py later, in a function, has been shared by then |
 | `STATEMENT` | which packages a source imports | the same; a parser takes 20 times as long for a large package |
 | `REDIRECTS` | which programs get standard streams of their own | text that ranks have written to a shared buffer cannot be told apart when one of them redirects its descriptor |
@@ -38,6 +39,9 @@ KNOWN_SHARED = frozenset(
     pytensor pymc arviz arviz_base arviz_stats arviz_plots tensorflow_probability tf_keras
     """.split()
 )
+
+# Shared packages that exist with and without MPI.
+BUILT_WITH_MPI = frozenset("h5py netCDF4 tables".split())
 
 # Tools whose globals hold the running test, or the code that is measured.
 KNOWN_PRIVATE = frozenset(

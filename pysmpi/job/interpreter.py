@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterable
@@ -64,6 +65,19 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
 }
 
 _running: list[Interpreter] = []
+
+
+def _copier() -> Callable[[str], str] | None:
+    """Loads libraries that call MPI for ranks, where compiled code can be loaded."""
+    if importlib.util.find_spec("pysmpi.abi.engine") is None:
+        return None
+
+    def copy_for_rank(path: str) -> str:
+        from pysmpi.abi import libraries  # few programs have such libraries
+
+        return libraries.copy_for_rank(path)
+
+    return copy_for_rank
 
 
 class Interpreter:
@@ -160,7 +174,7 @@ class Interpreter:
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch, self.children),
-            **(linked_mpi.install(patches, imports) if self.mpi is not None else {}),
+            **(linked_mpi.install(patches, imports, _copier()) if self.mpi is not None else {}),
             **tools.install(patches, exchange, hooks),
             "logging": _each(
                 partial(logging_state.patch_logging, exchange=exchange, imports=imports),

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from greenlet import GreenletExit, getcurrent
 
@@ -117,6 +117,7 @@ class Simulation:
         self.universe = Universe(self.engine)
         EXIT_HARD.put(self.universe, self.exit_hard)
         END_RUN.put(self.universe, self.refuse)
+        stopping.END_RANK.put(self.universe, self.end_elsewhere)
         self.universe.on_abort = self._aborted
         self.finalizers = Finalizers(self.universe)
         FINALIZERS.put(self.universe, self.finalizers)
@@ -394,6 +395,39 @@ class Simulation:
             self._ended(rank, outcome)
         if rank is current():
             stopping.leave_for_good(fiber)
+
+    def end_elsewhere(self, error: BaseException) -> NoReturn:
+        """End the running rank with an exception, on a stack of its own.
+
+        The functions that wait below are never resumed: functions of C cannot pass an exception on.
+        """
+        running: Any = getcurrent()
+        fiber: Any = fiber_of(running)
+        rank = fiber.rank
+        if rank.fiber is fiber:
+            successor: Any = Fiber(beginning(lambda: self._end_with(rank, error)), fiber.parent)
+            for name in ("rank", "process", "gate", "record", "state"):
+                setattr(successor, name, getattr(fiber, name))
+            rank.fiber = successor
+            fiber.process.resume = successor.switch
+            stopping.leave(fiber)
+            if running is not fiber:
+                stopping.leave(running)
+            successor.switch()
+        stopping.leave_for_good(fiber)
+
+    def _end_with(self, rank: Rank, error: BaseException) -> None:
+        self.door.enter()
+        try:
+            try:
+                raise error
+            except BaseException as shown:
+                rank.world.lifecycle.end(rank, shown)
+                raise
+        except BaseException as last:
+            self._failed(rank, last)
+        finally:
+            self._leave(rank)
 
     def refuse(self, error: UsageError) -> None:
         """End the run: what a rank does cannot be simulated."""

@@ -27,7 +27,8 @@ from typing import Any, NoReturn, Protocol
 from greenlet import getcurrent
 
 from pysmpi.isolation.kinds.own_streams import all_streams
-from pysmpi.mpi.base.ranks import Rank, Stop, fiber_of
+from pysmpi.mpi.base.ranks import Rank, Stop, Universe, fiber_of
+from pysmpi.mpi.base.state import StateSlot
 
 _signal: Any = importlib.import_module("_signal")  # the interpreter's own, see `_late`
 
@@ -35,6 +36,9 @@ MOST = 100  # number of times that `Stop` is raised: finally clauses and finaliz
 GRACE = 3.0  # real time (s) for the end of one fiber
 ALL = 10.0  # for all fibers together
 LEAST = 0.2  # minimum for each fiber
+# Ends the running rank of a universe with an exception, and never returns: functions of C that wait
+# below must not go on.
+END_RANK: StateSlot[Universe, Callable[[BaseException], NoReturn]] = StateSlot(Universe)
 _STANDARD = (1, 2)  # the descriptors of output and errors
 
 

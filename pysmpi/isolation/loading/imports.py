@@ -6,7 +6,7 @@ The following functions of `importlib._bootstrap` are replaced:
 - `_find_spec` returns the location of a module, from any finder; here `rules.py` decides whether
   the module is private to the rank;
 - `exec_module` of loaders of Python code takes the code of a private module from the rank that
-  loaded it first; extension modules are loaded once for all ranks;
+  loaded it first; extension modules are loaded once for all ranks, but those that call MPI;
 - `_find_and_load`, which Python calls for modules that are not loaded yet, keeps the time of
   searching, compiling and loading libraries out of the rank's compute. The body of a private
   module is the program's own work and counts.
@@ -95,6 +95,8 @@ class ImportSystem:
         self.loaded: dict[str, Callable[[ModuleType], Any]] = {}
         self.announce: list[Callable[[str], object]] = []
         self.at_end: list[Callable[[State], object]] = []  # called at the end of each rank
+        # Whether each rank loads the extension module in a file for itself.
+        self.is_own: Callable[[str], bool] = lambda path: False
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
         self.assigned = Assigned(exchange)
@@ -362,19 +364,26 @@ class ImportSystem:
             code = self._code(loader, name)
             for begin in self.begin_own:
                 begin(code)
-            stopwatch = self.stopwatch
-            pauses = stopwatch.release()
-            shared, self.importing_shared = self.importing_shared, 0
-            key = self._begin(name)
-            try:
-                # Python removes frames with this name from tracebacks.
-                _bootstrap_._call_with_frames_removed(exec, code, module.__dict__)
-            finally:
-                self._end(key)
-                self.importing_shared = shared
-                stopwatch.restore(pauses)
+            # Python removes frames with this name from tracebacks.
+            execute = _bootstrap_._call_with_frames_removed
+            self._execute_own(execute, exec, module, code, module.__dict__)
 
         return disguise(exec_module)
+
+    def _execute_own(
+        self, execute: Callable[..., object], how: object, module: ModuleType, *rest: object
+    ) -> None:
+        """Execute a module of the running rank, which is work of its program."""
+        stopwatch = self.stopwatch
+        pauses = stopwatch.release()
+        shared, self.importing_shared = self.importing_shared, 0
+        key = self._begin(module.__name__)
+        try:
+            execute(how, *rest) if rest else execute(how, module)
+        finally:
+            self._end(key)
+            self.importing_shared = shared
+            stopwatch.restore(pauses)
 
     def _execute_shared(
         self, original: Callable[..., object], loader: object, module: ModuleType
@@ -450,6 +459,9 @@ class ImportSystem:
 
     def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., object]:
         def create_module(loader: object, spec: ModuleSpec) -> ModuleType:
+            if spec.origin is not None and self.is_own(spec.origin):
+                own: ModuleType = original(loader, spec)
+                return own
             key = (spec.name, spec.origin)
             module = self._extensions.get(key)
             if module is None:
@@ -464,12 +476,15 @@ class ImportSystem:
     def _extension_executor(self, original: Callable[..., object]) -> Callable[..., object]:
         def exec_module(loader: object, module: ModuleType) -> None:
             table = self.exchange.table
+            spec: Any = module.__spec__
+            if spec.origin is not None and self.is_own(spec.origin):
+                self._execute_own(original, loader, module)
+                return
             brought = self._brought.setdefault(id(module), {})
             if id(module) not in self._executed:
                 before = set(table)
                 self._execute_shared(original, loader, module)
                 self._executed.add(id(module))
-                spec: Any = module.__spec__
                 brought.update(self._made_since(before, spec.name))
                 if module.__name__ in self.exchange.shown.modules:
                     self._borrowed[id(module)] = Borrowed(self.exchange, module)

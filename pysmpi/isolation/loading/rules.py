@@ -5,15 +5,16 @@
 | named by `--private`, `--shared`, or the program itself | as named |
 | of the standard library, of pysmpi except its plugin of pytest | shared |
 | of a shared package's tests, or one that imports a tool that runs tests | private |
-| of a known package of numbers, tables or plots, or of one that these need | shared |
+| of a known package of numbers, tables or plots, or of one that these need | shared, but those that were built with MPI |
 | of a package with extension modules | shared, unless it knows MPI |
 | imported by a shared module first | shared, unless it knows MPI |
 | of any other package | private |
 
 A package keeps state of a process in its globals: its rank, its loggers, its progress bars. It is
-therefore private if this is possible and affordable. Extension modules are always shared, because
-an interpreter holds one copy of them. A package knows MPI if it imports mpi4py anywhere in its
-source, or calls methods of communicators, or imports a package that does. The names and patterns,
+therefore private if this is possible and affordable. Extension modules are shared, because an
+interpreter holds one copy of them, but those that call MPI: each rank loads a copy of their file. A
+package knows MPI if an extension module of it calls MPI, or if it imports mpi4py anywhere in its
+source, calls methods of communicators, or imports a package that does. The names and patterns,
 and the reasons for them, are in `assumptions.py`.
 """
 
@@ -34,7 +35,14 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from pysmpi.isolation.assumptions import CALLS_MPI, KNOWN_PRIVATE, KNOWN_SHARED, STATEMENT
+from pysmpi.isolation.assumptions import (
+    BUILT_WITH_MPI,
+    CALLS_MPI,
+    KNOWN_PRIVATE,
+    KNOWN_SHARED,
+    STATEMENT,
+)
+from pysmpi.isolation.loading.needed_libraries import chain_to_mpi
 from pysmpi.python.installed import directories, site_directories, standard_directories
 from pysmpi.version import HOME
 
@@ -113,7 +121,10 @@ class Rules:
         root = name.partition(".")[0]
         if root in KNOWN_PRIVATE:
             return True
-        kind: bool | None = False if root in KNOWN_SHARED else self.kinds.get(root)
+        kind = self.kinds.get(root)
+        if kind is None and root in KNOWN_SHARED:
+            kind = root in BUILT_WITH_MPI and _calls_mpi(_tree(spec, places))
+            self.kinds[root] = kind
         if kind is None:
             kind = self._kind(root, name, spec, places, shared)
         return kind or _is_of_tests(name, spec, tools)
@@ -130,7 +141,9 @@ class Rules:
                 return self.kinds[root]
         tree = _tree(spec, places)
         may_be_shared = shared and self.installed(tree) or _is_compiled(tree)
-        self.kinds[root] = private = not may_be_shared or self._knows(root, tree)
+        self.kinds[root] = private = (
+            not may_be_shared or self._knows(root, tree) or _calls_mpi(tree)
+        )
         return private
 
     def _knows(self, root: str, tree: str | None = None) -> bool:
@@ -244,6 +257,14 @@ def _is_compiled(tree: str) -> bool:
     """Whether a package has extension modules."""
     suffixes = tuple(EXTENSION_SUFFIXES)
     return any(path.endswith(suffixes) for path in _sources(tree))
+
+
+def _calls_mpi(tree: str) -> bool:
+    """Whether an extension module of a package calls MPI."""
+    suffixes = tuple(EXTENSION_SUFFIXES)
+    return any(
+        path.endswith(suffixes) and chain_to_mpi(path) is not None for path in _sources(tree)
+    )
 
 
 def _examine(tree: str) -> tuple[bool, set[str]]:

@@ -32,7 +32,7 @@ class SharedState:
             self.known.add(name)
             root = name.partition(".")[0]
             module = exchange.table.get(name)
-            if root in KNOWN_SHARED or root in sys.stdlib_module_names:
+            if root in KNOWN_SHARED | {"pysmpi"} or root in sys.stdlib_module_names:
                 continue
             if isinstance(module, ModuleType):
                 self.before[name] = dict(_state(module))

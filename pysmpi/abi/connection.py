@@ -1,0 +1,100 @@
+"""The functions of MPI that the engine calls: for programs, and for libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+
+from pysmpi.abi import chapters, engine
+from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
+from pysmpi.abi.process import CALLS, CompiledProcess, here, process_of_caller
+from pysmpi.abi.staging import LibraryEntry
+from pysmpi.abi.table import functions
+from pysmpi.abi.values import MESSAGES
+from pysmpi.errors import UsageError
+from pysmpi.mpi.base.handles import Handle
+from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
+from pysmpi.ranks.stopping import END_RANK
+
+
+class _Callbacks:
+    """What the engine asks for beside functions of MPI."""
+
+    families: dict[str, type[Handle]] = {}
+
+    def __call__(self, kind: str, number: int) -> Handle:
+        """The object of a handle that the program has not used before."""
+        if kind == "M" and number in MESSAGES:
+            return (MESSAGE_NULL, MESSAGE_NO_PROC)[MESSAGES.index(number)]
+        handle: Handle = self.families[kind].fromhandle(number)
+        if handle._impl is not None:
+            here().objects[number] = handle
+        return handle
+
+    def fail(self, number: int, error: BaseException, site: int) -> int:
+        """The code of the error of a function with a handle that is not valid."""
+        if not isinstance(error, chapters.MPIError):
+            raise error
+        return error.Get_error_code()
+
+    def process(self) -> CompiledProcess | None:
+        """The process of the rank whose library calls; None if no rank runs."""
+        return process_of_caller()
+
+    def end(self, error: BaseException) -> None:
+        """End the rank whose library calls with an exception, and never return."""
+        universe = getattr(current(), "universe", None)
+        end = None if universe is None else END_RANK.peek(universe)
+        if end is None:
+            raise error
+        end(_with_callers(error))
+
+
+def _with_callers(error: BaseException) -> BaseException:
+    """An error whose traceback begins with the frames that called the library."""
+    trace = error.__traceback__
+    frame = None if trace is None else trace.tb_frame.f_back
+    while frame is not None:
+        trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return error.with_traceback(trace)
+
+
+_callbacks = _Callbacks()
+_started: list[object] = []
+
+
+def start() -> None:
+    """Connect the entry points with the functions of the chapters, once for a process."""
+    if _started:
+        return
+    chapters.load()
+    _Callbacks.families = chapters.FAMILIES
+    handlers: list[Callable[..., object]] = []
+    direct: list[Callable[..., object]] = []
+    signatures = {function.name: function for function in functions()}
+    for number, name in enumerate(engine.functions()):
+        if number < len(CALLS):
+            handlers.append(_plain(CALLS[number]))
+            direct.append(handlers[-1])
+            continue
+        function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
+        if function is None:
+            function = _absent(name)
+        function = checked(function)
+        handlers.append(EntryPoint(function))
+        direct.append(LibraryEntry(function, signatures[name]))
+    _started.append((handlers, direct))
+    engine.start(handlers, direct, _callbacks)
+
+
+def _plain(function: Callable[..., int]) -> Callable[..., int]:
+    return lambda site, *arguments: function(*arguments)
+
+
+def _absent(name: str) -> Callable[..., object]:
+    def absent(*arguments: object) -> object:
+        raise UsageError(f"MPI_{name}, called by a compiled program, cannot be simulated yet")
+
+    return absent

@@ -1,0 +1,202 @@
+"""Libraries and extension modules of Python that call MPI: a copy of each for each rank.
+
+A rank gets a copy of the file that it loads, if this needs an MPI library, and of each library on
+the way to that. So each rank has the global variables of these libraries for itself. In the copies,
+pysmpi's library takes the place of the MPI library, and the copies of the rank those of the other
+libraries. All others, such as the C library, are shared.
+
+The parts of a copy that cannot change are mapped from the original file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from itertools import count
+from mmap import PAGESIZE
+from typing import NamedTuple
+
+from pysmpi.abi import connection, elf, engine, staging
+from pysmpi.isolation.loading.linked_mpi import CannotCopy
+from pysmpi.isolation.loading.needed_libraries import located
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
+
+# Libraries that are there in any process.
+_SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|librt|libpython[\d.]*|ld-.*)\.so")
+_FOLDER = "/proc/self/fd"
+_numbers = count(1)
+# Of the process, whichever functions a rank sees.
+_open, _close, _pwrite, _sendfile, _memfd_create = (
+    os.open, os.close, os.pwrite, os.sendfile, os.memfd_create,
+)  # fmt: skip
+_fstat = os.fstat
+
+
+class _Part(NamedTuple):
+    """A library of which ranks get copies, with the files of those among its needed ones."""
+
+    library: elf.Library
+    copied: dict[str, str]  # files by the names under which it needs them
+    shared: tuple[str, ...]  # files that have to be loaded before
+
+
+class Copy(NamedTuple):
+    """A copy that has been loaded: its path for `dlopen`, and the name that others need it by."""
+
+    path: str
+    name: str
+
+
+_COPIES: StateSlot[Rank, dict[str, Copy]] = StateSlot(Rank, dict)
+
+
+_seen: set[str] = set()  # files that are being examined: libraries may need each other
+
+
+@cache
+def _part(path: str) -> _Part | None:
+    """The library in a file if it needs MPI, directly or through others."""
+    library = None if path in _seen else elf.read_library(path)
+    if library is None:
+        return None
+    _seen.add(path)
+    try:
+        return _examined(path, library)
+    finally:
+        _seen.remove(path)
+
+
+def _examined(path: str, library: elf.Library) -> _Part | None:
+    copied: dict[str, str] = {}
+    shared: list[str] = []
+    calls = library.calls_mpi
+    for _, name in library.needed:
+        if elf.MPI.match(name):
+            if elf.replacement(name) is None:
+                raise CannotCopy(f"{name} has another binary interface than MPICH")
+            calls = True
+            continue
+        if _SYSTEM.match(name):
+            continue
+        file = located(name, tuple(library.paths), os.path.dirname(path))
+        if file is None:
+            continue
+        if _part(file) is not None:
+            copied[name] = file
+        else:
+            shared.append(file)
+    return _Part(library, copied, tuple(shared)) if calls or copied else None
+
+
+def copy_for_rank(path: str) -> str:
+    """The path of the copy of a library for the rank that runs, loaded with all that it needs.
+
+    Raises `CannotCopy`, or `OSError` if the library cannot be loaded.
+    """
+    path = os.path.realpath(path)
+    connection.start()
+    staging.begin()
+    name = os.path.basename(path)
+    if elf.MPI.match(name):  # it is an MPI library itself
+        if elf.replacement(name) is None:
+            raise CannotCopy("it has another binary interface than MPICH")
+        return engine.__file__
+    return _copy(path).path
+
+
+def _copy(path: str) -> Copy:
+    copies = _COPIES.of(current())
+    copy = copies.get(path)
+    if copy is not None:
+        return copy
+    part = _part(path)
+    if part is None:
+        raise CannotCopy("it is no library for this system")
+    names = {name: _copy(file).name for name, file in part.copied.items()}
+    for name, file in part.copied.items():
+        if _part(file).library.soname is None:  # type: ignore[union-attr]
+            raise CannotCopy(f"its library {name} has no name of its own (DT_SONAME)")
+    for file in part.shared:
+        _load_shared(file)
+    copies[path] = copy = _load(part, names)
+    return copy
+
+
+_loaded: list[str] = []
+
+
+def _load_shared(path: str) -> None:
+    """Load a library of all ranks, so that copies find it: their folder is another one."""
+    if path not in _loaded:
+        library = elf.read_library(path)
+        if library is not None:
+            for _, name in library.needed:
+                file = located(name, tuple(library.paths), os.path.dirname(path))
+                if file is not None and not _SYSTEM.match(name):
+                    _load_shared(file)
+        engine.open(path, False)
+        _loaded.append(path)
+
+
+def _load(part: _Part, names: dict[str, str]) -> Copy:
+    library = part.library
+    number = next(_numbers)
+    own = f"%{number:x}"
+    changes = list(library.changes)
+    for offset, name in library.needed:
+        if elf.MPI.match(name):
+            ours = elf.replacement(name) or name
+            changes.append((offset, ours.encode().ljust(len(name), b"\0")))
+        elif name in names:
+            changes.append((offset, names[name].encode().ljust(len(name), b"\0")))
+    if library.soname is not None:
+        offset, name = library.soname
+        changes.append((offset, own.encode().ljust(len(name), b"\0")))
+    original = _open(library.path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = _memfd_create("pysmpi", os.MFD_CLOEXEC)
+    try:
+        size, sent = _fstat(original).st_size, 0
+        while sent < size:
+            sent += _sendfile(descriptor, original, sent, size - sent)
+        for offset, data in changes:
+            _pwrite(descriptor, data, offset)
+        # The loader takes two files with one name for one: the name has the number of the copy.
+        digits = f"{number:b}".replace("1", "//.").replace("0", "/.")
+        path = f"{_FOLDER}/.{digits}/{descriptor}"
+        try:
+            base = engine.open(path)
+        except OSError:
+            if not library.calls_mpi:
+                raise
+            engine.export()  # it names no MPI library
+            base = engine.open(path)
+        if not library.relocated_text:
+            for offset, length, address, executable in _unchanging(library):
+                engine.share(descriptor, original, base + address, offset, length, executable)
+    finally:
+        _close(original)
+        _close(descriptor)
+    return Copy(path, own)
+
+
+def _unchanging(library: elf.Library) -> list[tuple[int, int, int, bool]]:
+    """The whole pages of a library that are the same in each copy."""
+    parts = []
+    for segment in library.segments:
+        if segment.writable:
+            continue
+        stop = segment.offset + segment.size
+        ends = [segment.offset]
+        for first, end in sorted(library.kept):
+            if segment.offset <= first < stop:
+                ends += [first, end]
+        ends.append(stop)
+        for low, high in zip(ends[::2], ends[1::2]):
+            low = -(-low // PAGESIZE) * PAGESIZE
+            high = high // PAGESIZE * PAGESIZE
+            if low < high:
+                address = segment.address + low - segment.offset
+                parts.append((low, high - low, address, segment.executable))
+    return parts
