@@ -13,8 +13,8 @@ from pysmpi.abi import connection, elf, sites
 from pysmpi.abi.process import CompiledProcess, COptions, put
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
-from pysmpi.isolation.loading.needed_libraries import chain_to_mpi, located
 from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.isolation.loading.needed_libraries import chain_to_mpi, located
 from pysmpi.mpi.base.options import RcOptions
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.processes import environment

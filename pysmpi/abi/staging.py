@@ -1,7 +1,7 @@
 """Buffers of libraries that lie on the stack of the thread.
 
-Code that Python calls runs on the stack of the thread, and greenlets exchange what ranks have there.
-A message may arrive, or be read, while another rank runs. A call with a buffer on the stack
+Code that Python calls runs on the stack of the thread, and greenlets exchange what ranks have
+there. A message may arrive, or be read, while another rank runs. A call with a buffer on the stack
 therefore gets a copy of the stack from the buffer on. When the call, or the request that it has
 started, is over, the bytes of the copy that have changed are written to the stack: no others are
 of a message that has been received.

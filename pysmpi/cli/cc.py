@@ -71,7 +71,8 @@ def line(kind: str, words: list[str]) -> list[str]:
     if not words or any(word in _NOT_LINKED for word in words):
         return [*before, *words]
     # The library needs Python, which programs are not linked with.
-    return [*before, *words, "-pie", library(), "-Wl,--allow-shlib-undefined"]
+    kind_of_result = [] if "-shared" in words else ["-pie"]
+    return [*before, *words, *kind_of_result, library(), "-Wl,--allow-shlib-undefined"]
 
 
 def run(kind: str, words: tuple[str, ...]) -> int:

@@ -1,19 +1,22 @@
-"""Compiled code that calls an MPI library itself; it cannot be simulated.
+"""Compiled code that calls an MPI library itself: each rank gets a copy, or it is refused.
 
 Such code (h5py built with MPI, petsc4py, a user's own extension) would start a real MPI with a
 single process. It is detected before it is loaded, from the libraries that its file needs, directly
-or through other libraries. Only ELF files are read (Linux and most Unix). Packages that look for
-the loaded MPI library at run time, and then call it from compiled functions, are known by name.
+or through other libraries. `pysmpi/abi` loads copies, in which pysmpi's library takes the place of
+the MPI library, if that has MPICH's binary interface. Packages that look for the loaded MPI library
+at run time, and then call it from compiled functions, are known by name.
 """
 
 from __future__ import annotations
 
 import importlib
+import mmap
 import os
 import re
 import sys
 from collections.abc import Callable
 from functools import partial
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +40,9 @@ from pysmpi.python.frames import current_site
 _CALLERS = {
     "numba_mpi": "call mpi4py outside of compiled functions",
 }
+
+_SHOWN = "libmpi.so.12"  # the name of a file; a rank that loads it gets pysmpi's library
+_shown: list[mmap.mmap] = []
 
 
 class ImportsMPI(UsageError, ImportError):
@@ -87,17 +93,22 @@ def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
     )
 
 
-def refuse_caller(name: str) -> None:
-    """Raise an error if a rank is about to import a package that calls mpi4py's MPI library."""
+def show_library(name: str) -> None:
+    """Let a package that looks for MPI among the mappings of the process find a library there."""
     if name not in _CALLERS or here() is None:
         return
-    site = current_site()
-    where = f" at {site}" if site is not None else ""
-    raise ImportsMPI(
-        f"package {name}, imported{where}, cannot be simulated: its compiled functions call the "
-        f"MPI library of mpi4py, and a real MPI knows nothing of simulated ranks; "
-        f"{_CALLERS[name]}, or leave it out under pysmpi"
-    )
+    if not _copiers:
+        site = current_site()
+        where = f" at {site}" if site is not None else ""
+        raise ImportsMPI(
+            f"package {name}, imported{where}, cannot be simulated: its compiled functions call "
+            f"the MPI library of mpi4py, and a real MPI knows nothing of simulated ranks; "
+            f"{_CALLERS[name]}, or leave it out under pysmpi"
+        )
+    if not _shown:
+        with TemporaryDirectory() as folder, open(os.path.join(folder, _SHOWN), "w+b") as stream:
+            stream.truncate(mmap.PAGESIZE)
+            _shown.append(mmap.mmap(stream.fileno(), 0))
 
 
 def install(
@@ -112,7 +123,7 @@ def install(
         _copiers.append(copier)
         patches.call_back(_copiers.pop)
         imports.is_own = _is_own
-    imports.announce.append(refuse_caller)
+    imports.announce.append(show_library)
     opened = OpenedLibraries(imports.exchange, MPI_LIBRARY)
     # What is loaded at the end of a rank has been opened by it.
     imports.at_end.append(opened.look)
@@ -233,8 +244,11 @@ def _look(name: object, mode: int, everybody: int, how: str, opened: OpenedLibra
     path = os.fsdecode(name)
     if re.match(MPI_LIBRARY, os.path.basename(path)):
         # Global symbols are for other libraries; these are detected when they are loaded.
-        if everybody and mode & everybody and not _copiers:
-            return None
+        if everybody and mode & everybody:
+            try:
+                return _copiers[-1](path) if _copiers else None
+            except CannotCopy:
+                return None
     elif os.sep not in path:
         path = located(path, (), "") or path
     what = f"library {os.path.basename(path)}, loaded by {how}"

@@ -5,7 +5,7 @@
 | named by `--private`, `--shared`, or the program itself | as named |
 | of the standard library, of pysmpi except its plugin of pytest | shared |
 | of a shared package's tests, or one that imports a tool that runs tests | private |
-| of a known package of numbers, tables or plots, or of one that these need | shared, but those that were built with MPI |
+| of a known package of numbers, tables or plots, or of one that these need | shared, unless it was built with MPI |
 | of a package with extension modules | shared, unless it knows MPI |
 | imported by a shared module first | shared, unless it knows MPI |
 | of any other package | private |
@@ -16,7 +16,7 @@ interpreter holds one copy of them, but those that call MPI: each rank loads a c
 package knows MPI if an extension module of it calls MPI, or if it imports mpi4py anywhere in its
 source, calls methods of communicators, or imports a package that does. The names and patterns,
 and the reasons for them, are in `assumptions.py`.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 

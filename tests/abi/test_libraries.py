@@ -1,0 +1,331 @@
+"""Libraries and extension modules that call MPI, in ranks with Python programs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make libraries"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only ELF files are loaded"),
+]
+
+# A library with a library of its own, which has a variable that C++ would share between copies.
+INNER = """
+#include <mpi.h>
+__asm__(".type unique, @gnu_unique_object");
+int unique __attribute__((visibility("default"))) = 10;
+int total(int value)
+{
+    int sum;
+    unique++;
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    return sum;
+}
+"""
+OUTER = """
+#include <mpi.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+extern int unique;
+int total(int value);
+static int rank, size, calls;
+static int (*in_table[])(MPI_Comm, int *) = {MPI_Comm_rank, MPI_Comm_size};
+
+int begin(int n)
+{
+    in_table[0](MPI_COMM_WORLD, &rank);
+    in_table[1](MPI_COMM_WORLD, &size);
+    for (int i = 0; i <= n; i++)
+        total(0);
+    calls += n + 1;
+    return calls * 1000 + unique;
+}
+
+/* Messages to and from the stack: each leaves it in use by others while it is under way. */
+int on_stack(void)
+{
+    int n = 500, a[500], b[500], c[500], bad = 0;
+    int from = (rank + size - 1) % size, to = (rank + 1) % size;
+    MPI_Request requests[2];
+    MPI_Status status;
+    MPI_Datatype every;
+    for (int i = 0; i < n; i++)
+        a[i] = rank * n + i, b[i] = c[i] = -1;
+    MPI_Irecv(b, n, MPI_INT, from, 0, MPI_COMM_WORLD, requests);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Ssend(a, n, MPI_INT, to, 0, MPI_COMM_WORLD);
+    MPI_Wait(requests, &status);
+    bad += status.MPI_SOURCE != from;
+    for (int i = 0; i < n; i++)
+        bad += b[i] != from * n + i;
+    /* Gaps of a datatype stay as they are, although they change while it receives. */
+    MPI_Type_vector(n / 2, 1, 2, MPI_INT, &every);
+    MPI_Type_commit(&every);
+    MPI_Irecv(c, 1, every, from, 1, MPI_COMM_WORLD, requests);
+    MPI_Isend(a, 1, every, to, 1, MPI_COMM_WORLD, requests + 1);
+    for (int i = 1; i < n; i += 2)
+        c[i] = i;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < n; i++)
+        bad += c[i] != (i % 2 ? i : from * n + i);
+    MPI_Type_free(&every);
+    /* Persistent requests start with what the buffer holds then. */
+    MPI_Send_init(a, n, MPI_INT, to, 2, MPI_COMM_WORLD, requests);
+    MPI_Recv_init(b, n, MPI_INT, from, 2, MPI_COMM_WORLD, requests + 1);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int i = 0; i < n; i++)
+            a[i] = turn * 1000 + rank, b[i] = -1;
+        MPI_Startall(2, requests);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < n; i++)
+            bad += b[i] != turn * 1000 + from;
+    }
+    MPI_Request_free(requests);
+    MPI_Request_free(requests + 1);
+    return bad;
+}
+
+/* Origins of accesses on the stack; the window is not. */
+int accesses(void)
+{
+    int *memory, own[4] = {rank, rank, rank, rank}, got[4] = {-1, -1, -1, -1}, bad = 0;
+    int to = (rank + 1) % size, from = (rank + size - 1) % size;
+    MPI_Win win;
+    MPI_Win_allocate(16, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put(own, 4, MPI_INT, to, 0, 4, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    MPI_Get(got, 4, MPI_INT, to, 0, 4, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    for (int i = 0; i < 4; i++)
+        bad += (memory[i] != from) + (got[i] != rank);
+    MPI_Win_free(&win);
+    return bad;
+}
+
+int window(void)
+{
+    int data[4];
+    MPI_Win win;
+    return MPI_Win_create(data, 16, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+}
+
+int gathered(void)
+{
+    int own = rank, all[64], counts[64], displs[64], bad = 0;
+    for (int i = 0; i < size; i++)
+        counts[i] = 1, displs[i] = 2 * i;
+    memset(all, 0, sizeof all);
+    MPI_Allgatherv(&own, 1, MPI_INT, all, counts, displs, MPI_INT, MPI_COMM_WORLD);
+    for (int i = 0; i < size; i++)
+        bad += all[2 * i] != i || all[2 * i + 1] != 0;
+    return bad;
+}
+
+static int most(int *in, int *out, int *n)
+{
+    for (int i = 0; i < *n; i++)
+        out[i] = out[i] > in[i] ? out[i] : in[i];
+    return 0;
+}
+
+int reduced(void)
+{
+    int own = rank, result = -1;
+    MPI_Op op;
+    MPI_Op_create((MPI_User_function *)(void *)most, 1, &op);
+    MPI_Allreduce(&own, &result, 1, MPI_INT, op, MPI_COMM_WORLD);
+    MPI_Op_free(&op);
+    return result;
+}
+
+double seconds(void)
+{
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    sleep(3600);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    return (after.tv_sec - before.tv_sec) + (after.tv_nsec - before.tv_nsec) * 1e-9;
+}
+
+int wrong(void)
+{
+    int value = 0;
+    return MPI_Send(&value, 1, MPI_INT, size + 1, 0, MPI_COMM_WORLD);
+}
+
+int keeps_errno(void)
+{
+    errno = 77;
+    MPI_Barrier(MPI_COMM_WORLD);
+    return errno;
+}
+
+void leave(int status) { exit(status); }
+void stop(void) { MPI_Abort(MPI_COMM_WORLD, 7); puts("went on"); fflush(stdout); }
+void crash(void) { abort(); }
+
+int wait_for(int other)
+{
+    int value = -1;
+    MPI_Recv(&value, 1, MPI_INT, other, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    puts("went on");
+    fflush(stdout);
+    return value;
+}
+
+int through_python(int (*function)(void))
+{
+    int own = rank, value = function();
+    return own == rank ? value : -1;
+}
+
+static void *in_thread(void *result) { *(int *)result = MPI_Barrier(MPI_COMM_WORLD); return NULL; }
+
+int thread(void)
+{
+    pthread_t other;
+    int result = -1;
+    pthread_create(&other, NULL, in_thread, &result);
+    pthread_join(other, NULL);
+    return result;
+}
+"""
+EXTENSION = """
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+int begin(int n);
+int on_stack(void);
+static int count;
+static PyObject *py_begin(PyObject *m, PyObject *n)
+{
+    return PyLong_FromLong(begin(PyLong_AsLong(n)));
+}
+static PyObject *py_on_stack(PyObject *m, PyObject *n) { return PyLong_FromLong(on_stack()); }
+static PyObject *py_count(PyObject *m, PyObject *n) { return PyLong_FromLong(++count); }
+static PyMethodDef methods[] = {{"begin", py_begin, METH_O}, {"on_stack", py_on_stack, METH_NOARGS},
+    {"count", py_count, METH_NOARGS}, {0}};
+static int fill(PyObject *module) { return PyModule_AddIntConstant(module, "first", ++count); }
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "NAME", 0, 0, methods, SLOTS};
+PyMODINIT_FUNC PyInit_NAME(void) { RETURN }
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that needs another one, both with MPI, and extension modules of both kinds."""
+    here = tmp_path_factory.mktemp("built")
+
+    def compile_(name: str, source: str, *options: str) -> None:
+        (here / "source.c").write_text(source)
+        subprocess.run(
+            [sys.executable, "-m", "pysmpi", "cc", "-shared", "-fPIC", "-o", name, "source.c",
+             "-Wl,-rpath,$ORIGIN", "-L.", "-I", sysconfig.get_paths()["include"], *options],
+            cwd=here, check=True, timeout=100,
+        )  # fmt: skip
+
+    compile_("libinner.so", INNER, "-Wl,-soname,libinner.so")
+    compile_("libouter.so", OUTER, "-Wl,-soname,libouter.so", "-linner", "-pthread")
+    for name, slots, body in (
+        ("once", "0", "PyObject *m = PyModule_Create(&definition); fill(m); return m;"),
+        ("multiple", "slots", "return PyModuleDef_Init(&definition);"),
+    ):
+        text = EXTENSION.replace("NAME", name).replace("SLOTS", slots).replace("RETURN", body)
+        compile_(f"{name}.so", text, "-louter")
+    return here
+
+
+def run(built: Path, text: str, ranks: int = 3, name: str = "prog.py") -> tuple[int, str, str]:
+    (built / name).write_text(
+        "import ctypes\nfrom mpi4py import MPI\nlib = ctypes.CDLL('./libouter.so')\n"
+        "rank = MPI.COMM_WORLD.rank\nlib.begin(0)\n" + text
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", str(ranks), name],
+        capture_output=True, text=True, timeout=100, cwd=built,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+ALL = """
+import multiple, once
+lib.seconds.restype = ctypes.c_double
+extension = [module.begin(1) for module in (once, multiple)]
+MPI.COMM_WORLD.Barrier()
+bad = [lib.on_stack(), once.on_stack(), multiple.on_stack(), lib.accesses(), lib.gathered()]
+shown = [once.count(), multiple.count(), once.first, multiple.first]
+PyFunction = ctypes.CFUNCTYPE(ctypes.c_int)
+again = PyFunction(lambda: lib.on_stack() + MPI.COMM_WORLD.allreduce(1))
+print(rank, extension, bad, shown, lib.reduced(), round(lib.seconds(), 3), lib.wrong(),
+      lib.keeps_errno(), lib.through_python(again), once.__file__.endswith("/once.so"),
+      lib.thread() != 0, flush=True)
+"""
+
+
+def test_each_rank_has_its_own_libraries_and_stack(built: Path) -> None:
+    code, out, error = run(built, ALL)
+    lines = sorted(out.splitlines())
+    for rank, line in enumerate(lines):
+        extension, shown = "[3013, 5015]", "[2, 2, 1, 1]"
+        wrong = line.split(" 3600.0 ")[1].split()[0]
+        assert line == (
+            f"{rank} {extension} [0, 0, 0, 0, 0] {shown} 2 3600.0 {wrong} 77 3 True True"
+        )
+        assert int(wrong) & 0xFF == 6  # ERR_RANK, which the program gets as mpi4py has set it
+    assert (code, len(lines)) == (0, 3), error
+    assert error.count("a thread that is not the main one called MPI") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "report"),
+    [
+        ("lib.wait_for(rank)", 3, "PSM101 deadlock"),
+        ("if rank == 1: raise ValueError('mine')\nlib.wait_for(1)", 1, "ValueError: mine"),
+        ("if rank == 1: lib.leave(5)\nlib.wait_for(1)", 3, "PSM101 deadlock"),
+        ("lib.leave(5 if rank else 0)", 5, ""),
+        ("if rank == 1: lib.stop()\nlib.wait_for(1)", 7, "rank 1 called MPI_Abort"),
+        ("if rank == 1: lib.crash()\nlib.wait_for(1)", 134, "rank 1 called abort"),
+        ("lib.window()", 2, "MPI_Win_create: the memory of the window is on the stack"),
+    ],
+)
+def test_c_code_never_goes_on_after_the_end_of_its_rank(
+    built: Path, text: str, status: int, report: str
+) -> None:
+    code, out, error = run(built, text)
+    assert (code, out) == (status, ""), error
+    assert report in error, error
+
+
+def test_the_real_library_in_the_process_is_not_called(built: Path) -> None:
+    """Symbols of a library that was loaded first, for all, would win."""
+    (built / "real.c").write_text("int MPI_Allreduce() { __builtin_trap(); }")
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-o", "libmpi.so.40", "real.c"],
+        cwd=built, check=True, timeout=100,
+    )  # fmt: skip
+    (built / "first.py").write_text(
+        "import ctypes\nctypes.CDLL('./libmpi.so.40', ctypes.RTLD_GLOBAL)\n"
+        "import pysmpi\n"
+        "def main():\n"
+        "    import ctypes\n    from mpi4py import MPI\n"
+        "    lib = ctypes.CDLL('./libouter.so')\n    print(lib.begin(1))\n"
+        "print([rank.value for rank in pysmpi.run(main, 2).ranks])"
+    )
+    done = subprocess.run(
+        [sys.executable, "first.py"], capture_output=True, text=True, timeout=100, cwd=built
+    )
+    assert done.stdout == "2012\n2012\n", done.stderr
