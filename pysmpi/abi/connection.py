@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 
 from pysmpi.abi import chapters, engine
 from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
@@ -15,6 +14,7 @@ from pysmpi.errors import UsageError
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
+from pysmpi.python.frames import with_callers
 from pysmpi.ranks.stopping import END_RANK
 
 
@@ -48,17 +48,7 @@ class _Callbacks:
         end = None if universe is None else END_RANK.peek(universe)
         if end is None:
             raise error
-        end(_with_callers(error))
-
-
-def _with_callers(error: BaseException) -> BaseException:
-    """An error whose traceback begins with the frames that called the library."""
-    trace = error.__traceback__
-    frame = None if trace is None else trace.tb_frame.f_back
-    while frame is not None:
-        trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
-        frame = frame.f_back
-    return error.with_traceback(trace)
+        end(with_callers(error))
 
 
 _callbacks = _Callbacks()

@@ -145,7 +145,7 @@ def _read(path: str, data: bytes) -> Executable:
     return result
 
 
-class Segment(NamedTuple):
+class MappedPart(NamedTuple):
     """A part of a file that is mapped: its begin and bytes there, and its address."""
 
     offset: int
@@ -156,21 +156,21 @@ class Segment(NamedTuple):
 
 
 @dataclass
-class Library:
+class SharedLibrary:
     """A shared library, and what copies of it change."""
 
     path: str
     needed: list[tuple[int, str]] = field(default_factory=list)  # names with their offsets
     soname: tuple[int, str] | None = None
     paths: list[str] = field(default_factory=list)  # where it looks for libraries first
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[MappedPart] = field(default_factory=list)
     changes: list[tuple[int, bytes]] = field(default_factory=list)  # of all copies
     kept: list[tuple[int, int]] = field(default_factory=list)  # where copies differ
     relocated_text: bool = False  # its code differs by address
     calls_mpi: bool = False  # whether it uses functions of MPI that it does not define
 
 
-def read_library(path: str) -> Library | None:
+def read_library(path: str) -> SharedLibrary | None:
     """The shared library in a file; None if the file is not one that this system loads."""
     try:
         with open(path, "rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
@@ -179,20 +179,22 @@ def read_library(path: str) -> Library | None:
         return None
 
 
-def _read_library(path: str, data: Any) -> Library | None:
+def _read_library(path: str, data: Any) -> SharedLibrary | None:
     kind, machine = struct.unpack_from("<HH", data, 16)
     if data[:6] != MAGIC + b"\2\1" or kind != 3 or machine not in _MACHINES:
         return None
     (headers,) = struct.unpack_from("<Q", data, 32)
     step, count = struct.unpack_from("<HH", data, 54)
-    result = Library(path)
+    result = SharedLibrary(path)
     dynamic = range(0)
     for i in range(count):
         type_, flags, offset, address, _, size, _, _ = struct.unpack_from(
             "<IIQQQQQQ", data, headers + i * step
         )
         if type_ == _LOAD:
-            result.segments.append(Segment(offset, size, address, bool(flags & 2), bool(flags & 1)))
+            result.segments.append(
+                MappedPart(offset, size, address, bool(flags & 2), bool(flags & 1))
+            )
         elif type_ == _DYNAMIC:
             dynamic = range(offset, offset + size, 16)
 
@@ -247,9 +249,9 @@ def _symbols(data: Any, tags: dict[int, int], place: Callable[[int], int]) -> in
     at = place(tags[_GNU_HASH])
     buckets, first, words = struct.unpack_from("<III", data, at)
     at += 16 + 8 * words
-    last = max(struct.unpack_from(f"<{buckets}I", data, at), default=0)
+    last: int = max(struct.unpack_from(f"<{buckets}I", data, at), default=0)
     if last < first:
-        return first
+        return int(first)
     chain = at + 4 * buckets
     while not data[chain + 4 * (last - first)] & 1:  # the last one of a bucket
         last += 1

@@ -37,19 +37,19 @@ _fstat = os.fstat
 class _Part(NamedTuple):
     """A library of which ranks get copies, with the files of those among its needed ones."""
 
-    library: elf.Library
+    library: elf.SharedLibrary
     copied: dict[str, str]  # files by the names under which it needs them
     shared: tuple[str, ...]  # files that have to be loaded before
 
 
-class Copy(NamedTuple):
+class LoadedCopy(NamedTuple):
     """A copy that has been loaded: its path for `dlopen`, and the name that others need it by."""
 
     path: str
     name: str
 
 
-_COPIES: StateSlot[Rank, dict[str, Copy]] = StateSlot(Rank, dict)
+_COPIES: StateSlot[Rank, dict[str, LoadedCopy]] = StateSlot(Rank, dict)
 
 
 _seen: set[str] = set()  # files that are being examined: libraries may need each other
@@ -68,7 +68,7 @@ def _part(path: str) -> _Part | None:
         _seen.remove(path)
 
 
-def _examined(path: str, library: elf.Library) -> _Part | None:
+def _examined(path: str, library: elf.SharedLibrary) -> _Part | None:
     copied: dict[str, str] = {}
     shared: list[str] = []
     calls = library.calls_mpi
@@ -106,7 +106,7 @@ def copy_for_rank(path: str) -> str:
     return _copy(path).path
 
 
-def _copy(path: str) -> Copy:
+def _copy(path: str) -> LoadedCopy:
     copies = _COPIES.of(current())
     copy = copies.get(path)
     if copy is not None:
@@ -140,7 +140,7 @@ def _load_shared(path: str) -> None:
         _loaded.append(path)
 
 
-def _load(part: _Part, names: dict[str, str]) -> Copy:
+def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     library = part.library
     number = next(_numbers)
     own = f"%{number:x}"
@@ -178,10 +178,10 @@ def _load(part: _Part, names: dict[str, str]) -> Copy:
     finally:
         _close(original)
         _close(descriptor)
-    return Copy(path, own)
+    return LoadedCopy(path, own)
 
 
-def _unchanging(library: elf.Library) -> list[tuple[int, int, int, bool]]:
+def _unchanging(library: elf.SharedLibrary) -> list[tuple[int, int, int, bool]]:
     """The whole pages of a library that are the same in each copy."""
     parts = []
     for segment in library.segments:

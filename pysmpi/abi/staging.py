@@ -42,13 +42,13 @@ def begin() -> None:
     _stack[:] = engine.stack()
 
 
-class Stage:
+class StackCopy:
     """A copy of the stack of a rank, from an address on."""
 
     def __init__(self, low: int, key: object, target: int | None = None) -> None:
         self.low = low
         self.size = _stack[1] - low
-        self.key = key  # the request, window or file that it waits for
+        self.key: Any = key  # the request, window or file that it waits for
         self.target = target
         self.active = True
         self.memory = numpy.frombuffer(engine.view(low, self.size), numpy.uint8).copy()
@@ -129,7 +129,7 @@ class LibraryEntry:
         first = min(arguments[place] for place in places)
         first += min(0, *(arguments[place].Get_true_extent()[0] for place in self.datatypes), 0)
         target = arguments[self.names["target_rank"]] if "target_rank" in self.names else None
-        stage = Stage(max(first, low), None, target)
+        stage = StackCopy(max(first, low), None, target)
         here().stages.append(stage)
         changed = list(arguments)
         for place in places:
@@ -178,7 +178,9 @@ class LibraryEntry:
             stage for stage in process.stages if not self._is_over(stage, process, arguments)
         ]
 
-    def _is_over(self, stage: Stage, process: CompiledProcess, arguments: tuple[Any, ...]) -> bool:
+    def _is_over(
+        self, stage: StackCopy, process: CompiledProcess, arguments: tuple[Any, ...]
+    ) -> bool:
         names = self.names
         if stage.key is None:  # of this call
             if "request" in names:
@@ -191,7 +193,7 @@ class LibraryEntry:
             else:
                 stage.give()
             return stage.key is None
-        kind, number = stage.key  # type: ignore[misc]
+        kind, number = stage.key
         if kind == "request":
             request = process.objects.get(number)
             if request is None:

@@ -73,7 +73,7 @@ def _copier() -> Callable[[str], str] | None:
         return None
 
     def copy_for_rank(path: str) -> str:
-        from pysmpi.abi import libraries  # few programs have such libraries
+        from pysmpi.abi import libraries
 
         return libraries.copy_for_rank(path)
 

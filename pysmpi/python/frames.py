@@ -11,7 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from pysmpi.version import HOME
@@ -405,3 +405,13 @@ def variables_of(frame: FrameType) -> tuple[dict[str, Any], dict[str, Any]]:
     """The global and the local variables of a running function."""
     own = frame.f_locals
     return frame.f_globals, {} if own is frame.f_globals else dict(own)
+
+
+def with_callers(error: BaseException) -> BaseException:
+    """The error, with a traceback that begins with the frames which called the first one in it."""
+    trace = error.__traceback__
+    frame = None if trace is None else trace.tb_frame.f_back
+    while frame is not None:
+        trace = TracebackType(trace, frame, frame.f_lasti, frame.f_lineno)
+        frame = frame.f_back
+    return error.with_traceback(trace)

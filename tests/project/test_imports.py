@@ -79,6 +79,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.job.lifecycle": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.job.command_lines": {"shutil": "only commands: this loads compression"},
     "pysmpi.job.programs": {"pysmpi.abi.program": "only compiled programs"},
+    "pysmpi.job.interpreter": {"pysmpi.abi.libraries": "few programs load libraries with MPI"},
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",
         "zipfile": "few programs are archives",
