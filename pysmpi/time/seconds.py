@@ -20,14 +20,14 @@ def check_timeout(blocking: Any, timeout: Any) -> float:
     # A free lock of Python's own converts its arguments and does not wait.
     if _acquire(blocking, timeout):
         _release()
-    return _number(timeout)
+    return float(_number(timeout))
 
 
 def check_seconds(seconds: Any) -> float:
     """A number of seconds as the C functions of Python read it; it may be negative."""
     if type(seconds) is float and 0.0 <= seconds < _LARGE:
         return seconds
-    value = seconds if isinstance(seconds, float) else operator.index(seconds)
+    value = _number(seconds)
     if not -_LARGE < value < _LARGE:
         check_timeout(True, value)
     return float(value)
@@ -39,4 +39,11 @@ def round_up(seconds: float, unit: float) -> float:
 
 
 def _number(value: Any) -> float:
-    return float(value if isinstance(value, float) else operator.index(value))
+    if isinstance(value, float):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        if _acquire(True, value):  # raises the error of this version of Python, or accepts it
+            _release()
+        return float(value)

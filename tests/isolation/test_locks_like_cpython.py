@@ -89,6 +89,14 @@ def answers():
 
         if name not in ("Condition", "local"):
             ask(f"{name} usable", usable)
+    one, again = threading.Lock(), threading.RLock()
+    ask("Lock is its class", lambda: type(one) is threading.Lock)
+    ask("Lock makes locks", lambda: isinstance(one, threading.Lock))
+    ask("Lock acquires", lambda: (threading.Lock.acquire(one), one.locked(), one.release()))
+    ask("LockType", lambda: isinstance(one, _thread.LockType))
+    if hasattr(again, "locked"):  # from Python 3.14 on
+        ask("RLock.locked", lambda: (again.acquire(), again.locked(), again.release()))
+        ask("a free RLock", again.locked)
     return {name: re.sub("0x[0-9a-f]+", "0x", text) for name, text in found.items()}
 
 
@@ -97,3 +105,27 @@ def test_all_answers_are_cpythons():
     for rank in pysmpi.run(answers, 2, compute="none").returns:
         for name, answer in real.items():
             assert rank[name] == answer, name
+
+
+def names():
+    """The names of objects that ranks have in the place of CPython's."""
+    import _thread
+    import queue
+    import threading
+
+    things = {
+        "Lock": threading.Lock(), "RLock": threading.RLock(), "SimpleQueue": queue.SimpleQueue(),
+        "local": threading.local(), "main thread": threading.main_thread(),
+    }  # fmt: skip
+    if hasattr(_thread, "_ThreadHandle"):
+        things["handle"] = _thread._ThreadHandle()
+    return {kind: sorted(dir(thing)) for kind, thing in things.items()}
+
+
+def test_no_name_is_missing():
+    """A new version of Python adds methods, which its own modules then call."""
+    real = names()
+    (rank,) = pysmpi.run(names, 1, compute="none").returns
+    assert {kind: sorted({*real[kind]} - {*rank[kind]}) for kind in real} == {
+        kind: [] for kind in real
+    }

@@ -34,6 +34,7 @@ from pysmpi.isolation.kinds.rank_environment import RankEnvironment, here
 from pysmpi.isolation.simulator import simulates
 from pysmpi.isolation.threads import thread_locals
 from pysmpi.isolation.threads.locks import (
+    CalledLock,
     RankLock,
     RankRLock,
     ThreadLock,
@@ -442,8 +443,9 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     begin_turns()
     # The import system distinguishes real threads: ranks may be switched during an import.
     patches.set(_bootstrap, "_thread", SimpleNamespace(**vars(_thread)))
+    kind: Any = CalledLock if isinstance(threading.Lock, type) else RankLock
     low: dict[str, Callable[..., Any]] = {
-        "allocate_lock": _chooser(_thread.allocate_lock, RankLock),
+        "allocate_lock": _chooser(_thread.allocate_lock, kind),
         "RLock": RankRLock,
         "start_new_thread": threads.start_new_thread(_thread.start_new_thread),
         "get_ident": threads.get_ident(_thread.get_ident),
@@ -456,11 +458,15 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         low["_ThreadHandle"] = _chooser(vars(_thread)["_ThreadHandle"], _Handle)
     low["allocate"] = low["allocate_lock"]
     low["start_new"] = low["start_new_thread"]
+    lock: Any = low["allocate_lock"]
+    if kind is CalledLock:
+        lock = low["lock"] = low["LockType"] = kind
     for name, function in low.items():
         if hasattr(_thread, name):
             patches.set(_thread, name, function)
     high: dict[str, Any] = {
-        "Lock": low["allocate_lock"],
+        "Lock": lock,
+        "_LockType": low.get("LockType"),
         "_allocate_lock": low["allocate_lock"],
         "_CRLock": low["RLock"],
         "_start_new_thread": low["start_new_thread"],
@@ -481,8 +487,8 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         patches.set(threading, "_counter", threads.count(threading._counter, "Thread", 1))
     count = like(threading.active_count, lambda: len(threading.enumerate()))
     patches.set(threading, "active_count", count)
-    kind: Any = threading.Thread
-    patches.set(kind, "_bootstrap", threads.bootstrap(kind._bootstrap))
+    thread: Any = threading.Thread
+    patches.set(thread, "_bootstrap", threads.bootstrap(thread._bootstrap))
     patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
     _replace_locks(patches)
     return threads

@@ -231,6 +231,26 @@ class RankLock:
         return f"<{state} _thread.lock object at {id(self):#x}>"
 
 
+class LockClass(type):
+    """The class of `CalledLock`, which makes and recognizes locks of ranks and real ones."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """A lock of a rank, or a real one for the code of no rank."""
+        if args or kwargs or _is_real():
+            make: Any = _kind
+            return make(*args, **kwargs)
+        return super().__call__()
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _kind)
+
+
+class CalledLock(RankLock, metaclass=LockClass):
+    """The lock of programs from Python 3.13 on, where `threading.Lock` is a class."""
+
+    __slots__ = ()
+
+
 class ThreadLock(RankLock):
     """The lock that `threading` holds while a thread lives (`_tstate_lock`, until Python 3.12).
 
@@ -316,6 +336,10 @@ class RankRLock:
             self._owner = None
             self._count = 0
 
+    def locked(self) -> bool:
+        """Whether the lock is held."""
+        return self._owner is not None
+
     def _is_owned(self) -> bool:
         return self._owner is running()
 
@@ -380,11 +404,19 @@ def _no_base(kind: type[object], /, **options: object) -> None:
 
 
 RankLock.__init_subclass__ = classmethod(_no_base)  # type: ignore[assignment]
-RankLock.__doc__ = ThreadLock.__doc__ = _kind.__doc__
+RankLock.__doc__ = CalledLock.__doc__ = ThreadLock.__doc__ = _kind.__doc__
 RankRLock.__doc__ = _recursive.__doc__
 
 # Some libraries check the origin of a lock, such as event loops that need one that signals may
 # interrupt.
-for _made, _like in ((RankLock, _kind), (ThreadLock, _kind), (RankRLock, _recursive)):
-    _made.__module__ = "_thread"
-    _made.__name__ = _made.__qualname__ = _like.__name__
+for _class, _like in (
+    (RankLock, _kind),
+    (CalledLock, _kind),
+    (ThreadLock, _kind),
+    (RankRLock, _recursive),
+):
+    _class.__module__ = "_thread"
+    _class.__name__ = _class.__qualname__ = _like.__name__
+    # Methods that the lock of this version of Python does not have.
+    for _name in [name for name in vars(_class) if name[0] != "_" and not hasattr(_like, name)]:
+        delattr(_class, _name)
