@@ -163,7 +163,7 @@ class Interpreter:
         cpu_time.install(patches, self.poll_cost)
         exits.install(patches, imports)
         finalizers.install(patches)
-        environment.install(patches)
+        environment.install(patches, exchange)
         settings.install(patches, exchange)
         sent_signals.install(patches, exchange)
         replacement.install(patches)

@@ -9,6 +9,7 @@ import sys
 import pytest
 from ranks_by_hand import run
 
+import pysmpi
 from pysmpi.isolation.kinds.exits import HardExit
 from pysmpi.isolation.kinds.rank_environment import Invocation, RankEnvironment
 from pysmpi.isolation.loading.loader import CommandProgram, ScriptProgram
@@ -459,3 +460,67 @@ def test_what_a_program_does_not_touch_is_not_made():
     own = member.program
     for name in ("environ", "random", "numpy_random", "at_exit", "logging"):
         assert getattr(own, name) is None
+
+
+def test_children_have_the_variables_of_their_rank_however_they_are_started():
+    def main():
+        import os
+        import subprocess
+        import sys
+
+        from mpi4py import MPI
+
+        show = "import os; print(os.environ['PMI_RANK'], os.environ['OWN'])"
+        command = [sys.executable, "-S", "-c", show]
+        os.environ["OWN"] = f"own {MPI.COMM_WORLD.rank}"
+        ways = [
+            lambda: subprocess.check_output(command, text=True),
+            lambda: subprocess.check_output(command, text=True, close_fds=False),
+            lambda: subprocess.check_output(command, text=True, env=os.environ),
+            lambda: os.popen("echo $PMI_RANK $OWN").read(),
+        ]
+
+        def spawned(spawn, environ):
+            reader, writer = os.pipe()
+            actions = [(os.POSIX_SPAWN_DUP2, writer, 1)]
+            child = spawn(sys.executable, command, environ, file_actions=actions)
+            os.close(writer)
+            os.waitpid(child, 0)
+            with open(reader) as file:
+                return file.read()
+
+        for spawn in (os.posix_spawn, os.posix_spawnp):
+            ways.append(lambda spawn=spawn: spawned(spawn, os.environ))
+            if sys.version_info >= (3, 13):  # before, None is an error
+                ways.append(lambda spawn=spawn: spawned(spawn, None))
+        return {way() for way in ways}
+
+    result = pysmpi.run(main, 2, compute="none")
+    assert result.returns == [{"0 own 0\n"}, {"1 own 1\n"}]
+
+
+def test_flags_and_the_longest_number_are_of_a_rank(write):
+    """From Python 3.14 on, CPython copies `sys.flags` when the number changes."""
+    text = """
+    import sys
+    from mpi4py import MPI
+    rank = MPI.COMM_WORLD.rank
+    before = sys.flags
+    sys.set_int_max_str_digits(5000 + rank)
+    MPI.COMM_WORLD.Barrier()
+    digits = sys.flags.int_max_str_digits
+    expected = 5000 + rank if sys.version_info >= (3, 14) else before.int_max_str_digits
+    if (sys.flags.optimize, digits, sys.get_int_max_str_digits()) != (1, expected, 5000 + rank):
+        sys.exit(f"{sys.flags} {expected}")
+    if [*sys.flags] != [getattr(sys.flags, name) for name in sys.flags.__match_args__]:
+        sys.exit(f"{[*sys.flags]} {sys.flags}")
+    """
+    program = ["python", "-O", write("program.py", text)]
+    flags = sys.flags
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", *program],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert pysmpi.run(lambda: sys.set_int_max_str_digits(5000), 2).exit_status == 0
+    assert sys.flags is flags

@@ -160,8 +160,19 @@ def _patch_environ(patches: Patches) -> None:
     patches.set(os, "system", like(real, system))
 
 
+def _of_children(rank_environment: RankEnvironment, exchange: Exchange) -> dict[bytes, bytes]:
+    """The variables of a process that a rank starts, if its program passes none."""
+    variables = dict(vars(os.environ)["_data"].items())
+    variables.update(rank_environment.state.own.get("variables", {}))  # by `os.putenv`
+    variables.update(for_children)
+    of_c = exchange.process_states.get("variables of C")
+    if of_c is not None:
+        variables.update(of_c.changed())
+    return {name: value for name, value in variables.items() if value is not None}
+
+
 def patch_children(patches: Patches, module: Any, exchange: Exchange) -> None:
-    """Give children the environment of their rank if the program passes none."""
+    """Give children of `subprocess` the variables of their rank if the program passes none."""
     real = module.fork_exec
     environment = 5  # position of the list of variables
 
@@ -169,13 +180,8 @@ def patch_children(patches: Patches, module: Any, exchange: Exchange) -> None:
         rank_environment = here()
         if rank_environment is None or args[environment] is not None:
             return real(*args)
-        variables = dict(vars(os.environ)["_data"].items())
-        variables.update(rank_environment.state.own.get("variables", {}))  # by `os.putenv`
-        variables.update(for_children)
-        of_c = exchange.process_states.get("variables of C")
-        if of_c is not None:
-            variables.update(of_c.changed())
-        own = [key + b"=" + value for key, value in variables.items() if value is not None]
+        variables = _of_children(rank_environment, exchange)
+        own = [name + b"=" + value for name, value in variables.items()]
         return real(*args[:environment], own, *args[environment + 1 :])
 
     new = like(real, fork_exec)
@@ -184,6 +190,24 @@ def patch_children(patches: Patches, module: Any, exchange: Exchange) -> None:
     for name in ("_fork_exec",):
         if subprocess is not None and hasattr(subprocess, name):
             patches.set(subprocess, name, new)
+
+
+def _patch_spawning(patches: Patches, exchange: Exchange) -> None:
+    """Give children their variables also if the program passes None for them (Python 3.13)."""
+
+    def filling(real: Any) -> Any:
+        def spawn(path: object, argv: object, env: object, /, **options: object) -> object:
+            rank_environment = here()
+            if env is None and rank_environment is not None:
+                env = _of_children(rank_environment, exchange)
+            return real(path, argv, env, **options)
+
+        return like(real, spawn)
+
+    if sys.version_info >= (3, 13):
+        for name in ("posix_spawn", "posix_spawnp"):
+            if hasattr(os, name):
+                patches.set(os, name, filling(getattr(os, name)))
 
 
 def _patch_pid(patches: Patches) -> None:
@@ -298,9 +322,10 @@ def patch_platform(patches: Patches, module: ModuleType) -> None:
     patches.set(module, "uname", like(real_uname, uname))
 
 
-def install(patches: Patches) -> None:
+def install(patches: Patches, exchange: Exchange) -> None:
     """Give every rank its own environment until the patches are undone."""
     _patch_environ(patches)
+    _patch_spawning(patches, exchange)
     _patch_pid(patches)
     if sys.platform == "linux":
         _patch_proc(patches)

@@ -281,6 +281,36 @@ class Collecting(Setting):
         (self._enable if value else self._disable)()
 
 
+class MaxDigits(Accessed):
+    """The longest number as a text. From Python 3.14 on, setting it copies `sys.flags` in C.
+
+    `sys.flags` of a rank may be a tuple of pysmpi, which C code cannot copy.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        get, put = sys.get_int_max_str_digits, sys.set_int_max_str_digits
+        super().__init__(exchange, "digits", get, put)
+
+    def write(self, value: Any) -> None:
+        module: Any = sys
+        flags = module.flags
+        module.flags = getattr(flags, "base", flags)
+        super().write(value)
+        module.flags = flags  # the exchange has installed the flags of this rank
+
+    def change(self, function: Callable[..., object], *args: object, **kwargs: object) -> object:
+        module: Any = sys
+        flags = module.flags
+        base = module.flags = getattr(flags, "base", flags)
+        try:
+            return super().change(function, *args, **kwargs)
+        finally:
+            if module.flags is base:
+                module.flags = flags
+            elif flags is not base:
+                module.flags = type(flags)(flags.changes)
+
+
 def install(patches: Patches, exchange: Exchange) -> None:
     """Give every rank its own values of state that is changed by functions alone."""
     WorkingDirectory(exchange).replace(patches, os, "chdir", "fchdir")
@@ -292,9 +322,7 @@ def install(patches: Patches, exchange: Exchange) -> None:
         patches, sys, "setswitchinterval"
     )
     if hasattr(sys, "set_int_max_str_digits"):
-        Accessed(
-            exchange, "digits", sys.get_int_max_str_digits, sys.set_int_max_str_digits
-        ).replace(patches, sys, "set_int_max_str_digits")
+        MaxDigits(exchange).replace(patches, sys, "set_int_max_str_digits")
     if hasattr(sys, "setdlopenflags"):
         Accessed(exchange, "flags of dlopen", sys.getdlopenflags, sys.setdlopenflags).replace(
             patches, sys, "setdlopenflags"

@@ -122,6 +122,9 @@ def _name_main(thread: _MainThread, ident: int) -> None:
         handle.ident = ident  # a fork compares it
 
 
+_RealHandle: Any = getattr(_thread, "_ThreadHandle", None)
+
+
 class _Handle:
     """The handle of a thread from Python 3.13 on (`_thread._ThreadHandle`)."""
 
@@ -156,6 +159,14 @@ class _Handle:
     def _set_done(self) -> None:
         if self._running.locked():
             self._running.release()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return reduce_as(_RealHandle(), self, type(self), protocol)
+
+
+_Handle.__module__, _Handle.__name__, _Handle.__qualname__ = (
+    "_thread", "_ThreadHandle", "_ThreadHandle",
+)  # fmt: skip
 
 
 class Threads:
@@ -455,7 +466,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     if hasattr(_thread, "start_joinable_thread"):
         real = _thread.start_joinable_thread
         low["start_joinable_thread"] = threads.start_joinable_thread(real)
-        low["_ThreadHandle"] = _chooser(vars(_thread)["_ThreadHandle"], _Handle)
+        low["_ThreadHandle"] = _chooser(_RealHandle, _Handle)
     low["allocate"] = low["allocate_lock"]
     low["start_new"] = low["start_new_thread"]
     lock: Any = low["allocate_lock"]

@@ -12,6 +12,7 @@ import copyreg
 import math
 from collections import deque
 from collections.abc import Callable, Collection
+from inspect import Signature
 from time import monotonic, sleep
 from typing import Any
 
@@ -249,6 +250,7 @@ class CalledLock(RankLock, metaclass=LockClass):
     """The lock of programs from Python 3.13 on, where `threading.Lock` is a class."""
 
     __slots__ = ()
+    __signature__ = Signature()
 
 
 class ThreadLock(RankLock):
@@ -404,6 +406,7 @@ def _no_base(kind: type[object], /, **options: object) -> None:
 
 
 RankLock.__init_subclass__ = classmethod(_no_base)  # type: ignore[assignment]
+LockClass.__name__ = "type"
 RankLock.__doc__ = CalledLock.__doc__ = ThreadLock.__doc__ = _kind.__doc__
 RankRLock.__doc__ = _recursive.__doc__
 
@@ -417,6 +420,6 @@ for _class, _like in (
 ):
     _class.__module__ = "_thread"
     _class.__name__ = _class.__qualname__ = _like.__name__
-    # Methods that the lock of this version of Python does not have.
+    # Methods that a lock of this version of Python does not have.
     for _name in [name for name in vars(_class) if name[0] != "_" and not hasattr(_like, name)]:
         delattr(_class, _name)

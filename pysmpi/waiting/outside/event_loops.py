@@ -2,7 +2,8 @@
 
 Threads of ranks share one thread of the operating system. A fiber that runs a loop therefore
 removes the loop when it waits, and restores it when it continues. The hooks of asynchronous
-generators are treated in the same way.
+generators are treated in the same way, and the running task, which is one of the thread from Python
+3.14 on; before, it is one of the loop.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 from greenlet import getcurrent
 
@@ -23,6 +25,9 @@ from pysmpi.patching.patches import Patches
 def patch_events(patches: Patches, module: ModuleType) -> None:
     """Give every thread of a rank its own running event loop (`asyncio.events`)."""
     real_get, real_set = module._get_running_loop, module._set_running_loop
+    swap_task: Any = None
+    if sys.version_info >= (3, 14):
+        swap_task = getattr(sys.modules.get("_asyncio"), "_swap_current_task", None)
 
     def carrying(process: Process) -> Callable[[], object]:
         """Runs other ranks without the event loop of this fiber."""
@@ -31,6 +36,7 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
         def carry() -> object:
             loop = real_get()
             hooks = sys.get_asyncgen_hooks()
+            task = None if swap_task is None or loop is None else swap_task(loop, None)
             real_set(None)
             sys.set_asyncgen_hooks(None, None)
             try:
@@ -38,6 +44,8 @@ def patch_events(patches: Patches, module: ModuleType) -> None:
             finally:
                 process.engine.awake()  # the hooks are state of the rank
                 real_set(loop)
+                if task is not None:
+                    swap_task(loop, task)
                 sys.set_asyncgen_hooks(*hooks)
 
         carry.__dict__["plain"] = suspend
