@@ -462,7 +462,7 @@ def test_what_a_program_does_not_touch_is_not_made():
         assert getattr(own, name) is None
 
 
-def test_children_have_the_variables_of_their_rank_however_they_are_started():
+def test_children_have_the_variables_of_their_rank_however_they_are_started(capfd):
     def main():
         import os
         import subprocess
@@ -477,6 +477,7 @@ def test_children_have_the_variables_of_their_rank_however_they_are_started():
             lambda: subprocess.check_output(command, text=True),
             lambda: subprocess.check_output(command, text=True, close_fds=False),
             lambda: subprocess.check_output(command, text=True, env=os.environ),
+            lambda: subprocess.check_output(command, text=True, preexec_fn=int),
             lambda: os.popen("echo $PMI_RANK $OWN").read(),
         ]
 
@@ -497,6 +498,7 @@ def test_children_have_the_variables_of_their_rank_however_they_are_started():
 
     result = pysmpi.run(main, 2, compute="none")
     assert result.returns == [{"0 own 0\n"}, {"1 own 1\n"}]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_flags_and_the_longest_number_are_of_a_rank(write):

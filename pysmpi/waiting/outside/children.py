@@ -11,6 +11,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic, thread_time
@@ -100,6 +101,7 @@ class Children:
                     self.started.add(os.getpid())  # the parent may be killed before it does this
                     return answer
             else:
+                threading.current_thread()  # a child with a preexec_fn looks up the rank's thread
                 answer = real(*self.marked(real, args, kwargs), **kwargs)
             pid = answer[0] if isinstance(answer, tuple) else answer
             if isinstance(pid, int) and pid:
