@@ -102,10 +102,11 @@ IN_C = [
     "pysmpi/isolation/dict_versions",
     "pysmpi/isolation/frame_stacks",
 ]
-# The MPI library of compiled programs, on processors that its switch of stacks knows. Copies of
-# programs need it under this name.
+# The MPI libraries of compiled programs, on processors that the engine knows, with
+# the names under which copies of programs need them (as in `pysmpi/abi/interfaces.py`).
 ENTRY_POINTS = "pysmpi/abi/engine"
 LIBRARY = "psm_mpich.so"
+INTERFACES = {"openmpi": "psm_ompi.so", "standard": "psm_std.so", "fortran": "psm_fort.so"}
 PROCESSORS = ("x86_64", "aarch64")
 
 # They serve memory folding and the watch of threads, which need its system calls.
@@ -217,6 +218,7 @@ def in_c():
     extensions = [Extension(path.replace("/", "."), [path + ".c"]) for path in parts]
     if sys.platform == "linux" and platform.machine() in PROCESSORS:
         extensions.append(entry_points())
+        extensions += interfaces()
     return extensions
 
 
@@ -228,11 +230,27 @@ def entry_points():
         stream.write(table["entry_points"]())
     return Extension(
         ENTRY_POINTS.replace("/", "."),
-        [ENTRY_POINTS + ".c", made],
+        [ENTRY_POINTS + ".c", "pysmpi/abi/closures.c", "pysmpi/abi/copied.c", made],
         depends=["pysmpi/abi/engine.h", "pysmpi/abi/functions.txt"],
         extra_compile_args=["-fvisibility=hidden"],
         extra_link_args=[f"-Wl,-soname,{LIBRARY}"],
     )
+
+
+def interfaces():
+    """Return the libraries of other binary interfaces, which are no modules of Python."""
+    runpy.run_path("pysmpi/abi/families.py")["write"]("pysmpi/abi/generated")
+    sources = ["engine.h", "family.h", "roles.h", "fortran.h", "functions.txt", "constants.txt"]
+    return [
+        Extension(
+            f"pysmpi.abi.{name}",
+            [f"pysmpi/abi/{name}.c"],
+            depends=[f"pysmpi/abi/{each}" for each in sources],
+            extra_compile_args=["-fvisibility=hidden", "-Wno-unused-function"],
+            extra_link_args=[f"-Wl,-soname,{library}"],
+        )
+        for name, library in INTERFACES.items()
+    ]
 
 
 class Translation:

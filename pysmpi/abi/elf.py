@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
 from typing import Any, NamedTuple
 
+from pysmpi.abi.interfaces import INTERFACES, UnservedError, interface_of
 from pysmpi.errors import UsageError
 
-# The library of `engine.c`; names of other MPI libraries are replaced by it, so none is longer.
-LIBRARY = "psm_mpich.so"
-_NAMES = re.compile(rb"\0(lib(mpi|mpich|pmpi|mpi_\w+|mpifort|mpichfort)\.so[.\d]*|psm_mpich\.so)\0")
+_NAMES = re.compile(
+    rb"\0(lib(mpi|mpich|pmpi|mpi_[\w-]+|mpifort|mpichfort)\.so[.\d]*|psm_\w+\.so)\0"
+)
 # Any MPI library.
 MPI = re.compile(
-    r"lib(mpi|mpi_\w+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_mpich\.so$"
+    r"lib(mpi|mpi_[\w-]+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
-MPICH = re.compile(r"lib(mpi|mpich|pmpi|mpi_cray)\.so(\.12\b|$)")
-OPEN_MPI = re.compile(r"libmpi\w*\.so\.40$")
-FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpichf90|mpi_usempi\w*|mpi_mpifh)\.so")
 
 MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
@@ -35,7 +33,11 @@ _MACHINES = {62: "x86-64", 183: "aarch64"}
 
 def replacement(name: str) -> str | None:
     """The library of pysmpi that takes the place of an MPI library; None if there is none."""
-    return LIBRARY if MPICH.match(name) or name == LIBRARY else None
+    try:
+        wanted = interface_of(name)
+    except UnservedError:
+        return None
+    return None if wanted is None else wanted[1]
 
 
 @dataclass
@@ -48,6 +50,7 @@ class Executable:
     needed: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)  # where it looks for libraries first
     size: int = 0  # bytes of its addresses
+    libraries: set[str] = field(default_factory=set)  # of pysmpi's, that replace MPI libraries
     undefined: frozenset[str] = frozenset()  # the functions and variables of libraries that it uses
 
 
@@ -125,18 +128,13 @@ def _read(path: str, data: bytes) -> Executable:
     result = Executable(path, b"", entry)
     result.size = max(part[3] + part[6] for part in segments if part[0] == _LOAD)
     libraries = [text(index) for index in needed]
-    for index, name in zip(needed, libraries):
-        if OPEN_MPI.match(name):
-            raise _refused(path, f"one for Open MPI ({name}), compile it for MPICH (libmpi.so.12)")
-        if FORTRAN.match(name):
-            raise _refused(path, f"one that needs the Fortran library {name}")
-        if name == LIBRARY:
-            continue
-        if MPICH.match(name):
-            end = names + index + len(name)
-            changed[names + index : end] = LIBRARY.encode().ljust(len(name), b"\0")
-        else:
+    for index, name, own in zip(needed, libraries, replacements(path, libraries)):
+        if own is None:
             result.needed.append(name)
+            continue
+        result.libraries.add(own)
+        end = names + index + len(name)
+        changed[names + index : end] = own.encode().ljust(len(name), b"\0")
     result.paths = [part for index in searched for part in text(index).split(":") if part]
     result.data = bytes(changed)
     result.undefined = frozenset(
@@ -256,6 +254,29 @@ def _symbols(data: Any, tags: dict[int, int], place: Callable[[int], int]) -> in
     while not data[chain + 4 * (last - first)] & 1:  # the last one of a bucket
         last += 1
     return last + 1
+
+
+def replacements(path: str, libraries: list[str]) -> list[str | None]:
+    """The libraries of pysmpi's that replace those of MPI among the ones that a program needs.
+
+    Raises `UsageError` if there is none for one of them, or if they do not belong together.
+    """
+    result: list[str | None] = []
+    interfaces: list[str] = []
+    for name in libraries:
+        try:
+            wanted = interface_of(name)
+        except UnservedError:
+            raise _refused(
+                path, f"one for another MPI library ({name}), compile it for MPICH or Open MPI"
+            ) from None
+        result.append(None if wanted is None else wanted[1])
+        if wanted is not None and wanted[0] not in interfaces:
+            interfaces.append(wanted[0])
+    if len(interfaces) > 1:
+        both = " and ".join(INTERFACES[each].name for each in interfaces)
+        raise _refused(path, f"one that needs two MPI libraries ({both})")
+    return result
 
 
 def _undefined(data: bytes, first: int, names: int, count: int) -> list[str]:

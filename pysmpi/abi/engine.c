@@ -117,6 +117,7 @@ typedef struct {
     size_t size;
     Py_ssize_t number; /* of the program, in the upper bits of the places of its calls */
     ending *endings;
+    void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
     int crash;         /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
 } Process;
@@ -856,6 +857,8 @@ process_dealloc(Process *self)
         dlclose(self->library);
     if (self->stack != NULL)
         munmap(self->stack, self->length);
+    for (int i = 0; i < PSM_SLOTS; i++)
+        free(self->slots[i]);
     Py_XDECREF(self->objects);
     Py_XDECREF(self->files);
     Py_TYPE(self)->tp_free((PyObject *)self);
@@ -942,7 +945,11 @@ call_back(void *pointer)
 {
     callback *self = pointer;
     long long *a = self->arguments;
-    self->result = self->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+    const psm_closure *closure = psm_closure_at((void *)self->function);
+    if (closure != NULL)
+        self->result = closure->adapter(closure->function, a);
+    else
+        self->result = self->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
 }
 
 /* call(function, *arguments): call a function of the program, as its process does. */
@@ -1024,6 +1031,7 @@ process_load(Process *self, PyObject *args)
     }
     if (redirect(map, 1) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
+    psm_copy_objects(map);
     self->base = (uintptr_t)map->l_addr;
     self->size = (size_t)size;
     self->number = number;
@@ -1270,7 +1278,21 @@ constants(PyObject *module, PyObject *Py_UNUSED(args))
                          (unsigned long long)(uintptr_t)MPI_WEIGHTS_EMPTY);
 }
 
+static void **slot(int number) { return running != NULL ? &running->slots[number] : NULL; }
+static void *program(void) { return running != NULL ? running->library : NULL; }
+
+/* core(): the address of what libraries of other binary interfaces need. */
+static PyObject *
+core(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    static psm_core functions = {psm_call, psm_real, slot, program, psm_closure_of, NULL, NULL};
+    functions.unweighted = (void *)MPI_UNWEIGHTED;
+    functions.empty = (void *)MPI_WEIGHTS_EMPTY;
+    return PyLong_FromVoidPtr(&functions);
+}
+
 static PyMethodDef methods[] = {
+    {"core", core, METH_NOARGS, NULL},
     {"constants", constants, METH_NOARGS, NULL},
     {"open", open_library, METH_VARARGS, NULL},
     {"share", share, METH_VARARGS, NULL},

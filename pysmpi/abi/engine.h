@@ -1,3 +1,6 @@
+#include <link.h>
+#include <stdint.h>
+
 /* The functions of the library that programs are linked with, by number. */
 
 typedef struct {
@@ -25,3 +28,33 @@ extern const int psm_functions_count;
 
 long long psm_call(int number, const long long *arguments, void *site);
 double psm_real(int number, const long long *arguments, void *site);
+
+/* Copy the variables of pysmpi's libraries of which an executable that was loaded has copies. */
+void psm_copy_objects(const struct link_map *map);
+
+/* What the engine gives the libraries of other binary interfaces (see `family.h`). */
+
+typedef long long psm_adapter(void *function, const long long *arguments);
+
+#define PSM_SLOTS 4
+
+typedef struct {
+    long long (*call)(int number, const long long *arguments, void *site);
+    double (*real)(int number, const long long *arguments, void *site);
+    /* Memory of the program that runs, freed with it; NULL if code of Python calls. */
+    void **(*slot)(int number);
+    void *(*library)(void); /* of dlopen: the copy of the program that runs */
+    /* What the engine takes for a function of the program: `adapter` calls `function` for it. */
+    void *(*closure)(psm_adapter *adapter, void *function);
+    void *unweighted, *empty; /* MPICH's constants */
+} psm_core;
+
+typedef struct {
+    psm_adapter *adapter;
+    void *function;
+    uint32_t next; /* with the same hash */
+} psm_closure;
+
+/* The closure at an address, or NULL if it is a function. */
+const psm_closure *psm_closure_at(void *address);
+void *psm_closure_of(psm_adapter *adapter, void *function);

@@ -17,7 +17,7 @@ from itertools import count
 from mmap import PAGESIZE
 from typing import NamedTuple
 
-from pysmpi.abi import connection, elf, engine, staging
+from pysmpi.abi import connection, elf, engine, interfaces, staging
 from pysmpi.isolation.loading.linked_mpi import CannotCopy
 from pysmpi.isolation.loading.needed_libraries import located
 from pysmpi.mpi.base.ranks import Rank, current
@@ -75,7 +75,7 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part | None:
     for _, name in library.needed:
         if elf.MPI.match(name):
             if elf.replacement(name) is None:
-                raise CannotCopy(f"{name} has another binary interface than MPICH")
+                raise CannotCopy(f"{name} has no counterpart in pysmpi")
             calls = True
             continue
         if _SYSTEM.match(name):
@@ -100,9 +100,11 @@ def copy_for_rank(path: str) -> str:
     staging.begin()
     name = os.path.basename(path)
     if elf.MPI.match(name):  # it is an MPI library itself
-        if elf.replacement(name) is None:
-            raise CannotCopy("it has another binary interface than MPICH")
-        return engine.__file__
+        ours = elf.replacement(name)
+        if ours is None:
+            raise CannotCopy("pysmpi has no library in its place")
+        interfaces.attach({ours}, engine.core())
+        return str(interfaces.file_of(ours))
     return _copy(path).path
 
 
@@ -148,6 +150,7 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     for offset, name in library.needed:
         if elf.MPI.match(name):
             ours = elf.replacement(name) or name
+            interfaces.attach({ours}, engine.core())
             changes.append((offset, ours.encode().ljust(len(name), b"\0")))
         elif name in names:
             changes.append((offset, names[name].encode().ljust(len(name), b"\0")))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from signal import Signals
 
-from pysmpi.abi import connection, elf, sites
+from pysmpi.abi import connection, elf, engine, interfaces, sites
 from pysmpi.abi.process import CompiledProcess, COptions, put
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
@@ -44,7 +44,7 @@ def _crash(signal: int, site: int, full: bool, library: str | None, name: str | 
 
 
 class CompiledProgram(RankProgram):
-    """An executable that was linked with an MPI library (MPICH's binary interface)."""
+    """An executable that was linked with an MPI library."""
 
     def __init__(self, path: str, arguments: Sequence[str] = ()) -> None:
         self.name = path
@@ -58,6 +58,10 @@ class CompiledProgram(RankProgram):
         self.number = sites.number_of(self.path)
         self._load_libraries()
         connection.start()
+        try:
+            interfaces.attach(self.executable.libraries, engine.core())
+        except OSError as error:
+            raise UsageError(f"{self.name}: {error}") from None
 
     def _load_libraries(self) -> None:
         """Load the libraries that ranks share, before any rank has streams of its own."""

@@ -101,7 +101,10 @@ IN_C = (
     "pysmpi.isolation.dict_versions",
     "pysmpi.isolation.frame_stacks",
 )  # fmt: skip
-IN_C_ON_LINUX = ("pysmpi.abi.engine", "pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch")
+IN_C_ON_LINUX = (
+    "pysmpi.abi.engine", "pysmpi.abi.fortran", "pysmpi.abi.openmpi", "pysmpi.abi.standard",
+    "pysmpi.folding.hooks", "pysmpi.waiting.stalls.watch",
+)  # fmt: skip
 
 
 def parts_in_c() -> tuple[str, ...]:

@@ -1,0 +1,57 @@
+/* The Fortran library of MPICH's binary interface (libmpifort.so.12, libmpichfort.so.12). */
+
+#include <stddef.h>
+
+#include "family.h"
+
+#define SAME_CONSTANTS
+#define FORTRAN_ALONE
+#define FORTRAN_SLOT 2
+
+typedef struct {
+    int low, high, source, tag, error;
+} STATUS;
+
+void
+psm_attach(const psm_core *engine)
+{
+    core = engine;
+}
+
+/* Handles are the integers of C. */
+#define f_in(kind, value) ((long long)(uint32_t)(value))
+#define f_out(kind, number) ((int)(number))
+
+static inline void
+status_count_in(const STATUS *own, psm_status *status)
+{
+    status->low = own->low;
+    status->high = own->high;
+}
+
+static inline void
+status_count_out(STATUS *own, const psm_status *status)
+{
+    own->low = status->low;
+    own->high = status->high;
+}
+
+#include "roles.h"
+
+/* Common blocks. */
+EXPORT int mpipriv1_[7], mpipriv2_[6], mpifcmb5_[1], mpifcmb9_[1];
+EXPORT char mpiprivc_[2];
+
+#define SENTINEL_TABLE                                                                              \
+    SENTINEL(bottom, mpipriv1_, 0),                                                                 \
+    SENTINEL(in_place, mpipriv1_, 4),                                                               \
+    SENTINEL(status, mpipriv1_, 8),                                                                 \
+    SENTINEL(statuses, mpipriv2_, 0),                                                               \
+    SENTINEL(errcodes, mpipriv2_, 20),                                                              \
+    SENTINEL(argvs, mpiprivc_, 0),                                                                  \
+    SENTINEL(argv, mpiprivc_, 1),                                                                   \
+    SENTINEL(unweighted, mpifcmb5_, 0),                                                             \
+    SENTINEL(empty, mpifcmb9_, 0)
+#include "fortran.h"
+
+#include "generated/fortran_calls.h"
