@@ -770,7 +770,7 @@ redirect(const struct link_map *map, int program)
     size_t bytes[2] = {0, 0};
     const ElfW(Sym) *symbols = NULL;
     const char *names = NULL;
-    void *library = dlopen("psm_mpich.so", RTLD_NOLOAD | RTLD_LAZY);
+    const char *interface = "psm_mpich.so";
     for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++)
         switch (each->d_tag) {
         case DT_JMPREL: entries[0] = (const void *)each->d_un.d_ptr; break;
@@ -780,6 +780,12 @@ redirect(const struct link_map *map, int program)
         case DT_SYMTAB: symbols = (const void *)each->d_un.d_ptr; break;
         case DT_STRTAB: names = (const void *)each->d_un.d_ptr; break;
         }
+    for (const ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++)
+        if (each->d_tag == DT_NEEDED
+            && (strcmp(names + each->d_un.d_val, "psm_ompi.so") == 0
+                || strcmp(names + each->d_un.d_val, "psm_std.so") == 0))
+            interface = names + each->d_un.d_val;
+    void *library = dlopen(interface, RTLD_NOLOAD | RTLD_LAZY);
     for (int i = 0; i < 2; i++)
         if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names, program, library) < 0)
             return -1;

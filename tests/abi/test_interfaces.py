@@ -17,7 +17,8 @@ def test_the_table_has_the_values_of_mpi4py() -> None:
     compared = 0
     for group, name, values in constants():
         value = getattr(MPI, name, None)
-        if value is None or values[0] == "-" or group == "M":  # messages have numbers of requests
+        # Messages have the numbers of requests, and names of ports may be longer than in MPICH.
+        if value is None or values[0] == "-" or group == "M" or name == "MAX_PORT_NAME":
             continue
         if value == MPI.DATATYPE_NULL and name != "DATATYPE_NULL":  # one that this system lacks
             continue
