@@ -11,6 +11,9 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -226,6 +229,78 @@ def test_the_commands_for_contributors_exist() -> None:
     for variable in re.findall(r"PYSMPI_\w+", text):
         code = [(ROOT / "setup.py"), *(ROOT / "pysmpi").glob("*.py")]
         assert any(variable in path.read_text() for path in code), variable
+
+
+def tool(module: str, *words: str | Path) -> str:
+    """Run a program of the extra `recipes`, and return its output."""
+    pytest.importorskip(module, reason="needs the extra recipes")
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_workflows_follow_the_schema_of_github() -> None:
+    tool("check_jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS)
+    action = RECIPES / "action" / "action.yml"
+    tool("check_jsonschema", "--builtin-schema", "vendor.github-actions", action)
+
+
+def test_the_metadata_of_the_project_follow_their_schema() -> None:
+    tool("validate_pyproject", "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("system", "tags"),
+    [
+        ("linux", ["manylinux_x86_64", "manylinux_aarch64"]),
+        ("macos", ["macosx_x86_64", "macosx_arm64"]),
+    ],
+)
+def test_wheels_are_built_for_every_python_and_processor(system: str, tags: list[str]) -> None:
+    archs = ",".join(PROJECT["tool"]["cibuildwheel"][system]["archs"])
+    words = ["--print-build-identifiers", "--platform", system, "--archs", archs, "."]
+    output = tool("cibuildwheel", *words)
+    pythons = [one.removesuffix("-*") for one in PROJECT["tool"]["cibuildwheel"]["build"].split()]
+    assert sorted(output.split()) == sorted(f"{one}-{tag}" for one in pythons for tag in tags)
+
+
+def test_the_linter_of_images_has_nothing_to_say() -> None:
+    hadolint = shutil.which("hadolint", path=Path(sys.executable).parent)
+    if hadolint is None:
+        pytest.skip("needs the extra recipes, which has hadolint for Linux on x86_64")
+    done = subprocess.run([hadolint, RECIPES / "Dockerfile"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
+
+
+def test_the_definition_of_apptainer_says_what_the_image_does() -> None:
+    """The parser of Singularity's definitions writes it as a Dockerfile."""
+    pytest.importorskip("spython", reason="needs the extra recipes")
+    from spython.main.parse.parsers import SingularityParser
+
+    recipe = SingularityParser(str(RECIPES / "apptainer" / "pysmpi.def")).parse()["spython-base"]
+    base = (RECIPES / "Dockerfile").read_text().partition("FROM ")[2].split()[0]
+    assert recipe.fromHeader == base
+    copied = {line.split()[0] for line in recipe.files}
+    assert {"setup.py", "pyproject.toml", "pysmpi"} <= copied
+    assert any("pip install" in line for line in recipe.install)
+    assert recipe.test
+    for command in ("pysmpi doctor", "pysmpi demo deadlock"):
+        assert any(command in line for line in recipe.install)
+
+
+def test_the_parser_of_easybuild_takes_its_recipe() -> None:
+    pytest.importorskip("easybuild.framework", reason="needs the extra recipes")
+    from easybuild.framework.easyconfig.default import DEFAULT_CONFIG
+    from easybuild.framework.easyconfig.parser import EasyConfigParser
+
+    (easyconfig,) = (RECIPES / "easybuild").glob("*.eb")
+    parsed = EasyConfigParser(str(easyconfig)).get_config_dict()
+    assert set(parsed) <= set(DEFAULT_CONFIG)
+    mandatory = {name for name, value in DEFAULT_CONFIG.items() if value[2] == 0}
+    missing = {name for name in mandatory - set(parsed)}
+    assert not missing, missing
 
 
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "CONTRIBUTING.md", "packaging/README.md"])
