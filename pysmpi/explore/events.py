@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pysmpi.kernel.choices import MATCH, PROBE, SOME, TEST, Alternative
+from pysmpi.kernel.choices import MATCH, PROBE, SOME, TEST, Alternative, Control
 from pysmpi.kernel.matching import ANY
+
+ANSWERS = (TEST, SOME)  # kinds of answers to a process
 
 
 class Decision(NamedTuple):
@@ -14,7 +16,8 @@ class Decision(NamedTuple):
 
     `pids` are the processes that it lets continue or whose requests it completes. `receipt`,
     `wanted` and `tag` are the receive, the tag that it wants and the tag of the message, of a match
-    or of a probe. `site` is the line of the program, in a reported execution only.
+    or of a probe. An answer to a process depends on the requests `watched`; None if it may depend
+    on all that happens to the process.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Decision(NamedTuple):
     wanted: int = ANY
     tag: int = ANY
     source: int = -1
+    watched: tuple[str, ...] | None = None
 
 
 _TYPES = (str, str, list, str, str, str, int, int, int)  # of the fields in JSON
@@ -33,18 +37,23 @@ _TYPES = (str, str, list, str, str, str, int, int, int)  # of the fields in JSON
 
 def decision_of(data: object) -> Decision:
     """A decision from JSON; ValueError for other data."""
-    if type(data) is not list or tuple(map(type, data)) != _TYPES:
+    if type(data) is not list or tuple(map(type, data[:-1])) != _TYPES:
         raise ValueError
-    name, kind, pids, *others = data
+    name, kind, pids, *others, watched = data
     if any(type(pid) is not int for pid in pids):
         raise ValueError
-    return Decision(name, kind, tuple(pids), *others)
+    if watched is not None:
+        if type(watched) is not list or any(type(one) is not str for one in watched):
+            raise ValueError
+        watched = tuple(watched)
+    return Decision(name, kind, tuple(pids), *others, watched)
 
 
 class Offer(NamedTuple):
-    """A message that was sent, or a process that began to wait for its turn.
+    """A message that was sent, a process that waits for its turn, or a request that matched.
 
-    `past` has a bit for each event that had to happen before.
+    `place` is a mailbox, an object, or the name of the request. `past` has a bit for each event
+    that had to happen before.
     """
 
     place: str
@@ -54,11 +63,16 @@ class Offer(NamedTuple):
     past: int
 
 
-def event_of(option: Alternative) -> Decision:
+def event_of(option: Alternative, control: Control) -> Decision:
     """The event of taking an option."""
-    send, receive = option.send, option.receive
+    send, receive, gate = option.send, option.receive, option.gate
     if send is None or receive is None:
-        return Decision(option.name, option.kind, (option.pid,), option.place, option.effect)
+        watched = None
+        if gate is not None and gate.requests is not None:
+            watched = tuple(map(control.watched, gate.requests.values()))
+        return Decision(
+            option.name, option.kind, (option.pid,), option.place, option.effect, watched=watched
+        )
     receiver = receive.context.members[receive.destination].pid
     return Decision(
         option.name, option.kind, (receiver, option.pid), option.place, "",
@@ -76,15 +90,16 @@ def dependent(first: Decision, second: Decision) -> bool:
 
     Events at one place depend on each other, unless their effects can be exchanged. Two matches in
     one mailbox do so only if the first receive could take the second message, or the reverse. An
-    answer to a process depends on the events that complete its requests.
+    answer to a process can be exchanged with a match of its requests (see `concerns`); if the
+    requests are not known, it depends on all events of the process.
     """
     if first.place == second.place:
         if first.kind == second.kind == MATCH or first.kind == second.kind == PROBE:
             return accepts(first.wanted, second.tag) or accepts(second.wanted, first.tag)
         return not (first.effect and first.effect == second.effect)
-    if first.kind in (TEST, SOME):
+    if first.kind in ANSWERS and first.watched is None:
         return first.pids[0] in second.pids
-    if second.kind in (TEST, SOME):
+    if second.kind in ANSWERS and second.watched is None:
         return second.pids[0] in first.pids
     return False
 
@@ -93,7 +108,11 @@ def concerns(arrival: Offer, event: Decision) -> bool:
     """Whether an arrival could have given an event another outcome."""
     if arrival.place == event.place:
         return event.kind not in (MATCH, PROBE) or accepts(event.wanted, arrival.tag)
-    return event.kind in (TEST, SOME) and arrival.pid == event.pids[0]
+    if event.kind not in ANSWERS:
+        return False
+    if event.watched is None:
+        return arrival.pid == event.pids[0]
+    return arrival.place in event.watched
 
 
 @dataclass

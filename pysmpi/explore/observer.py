@@ -100,7 +100,8 @@ class Observer:
                 waits = self.strategy.pick(kind, options)
             self.sends.append(waits)
             return waits
-        events = [event_of(option) for option in options]
+        assert self.control is not None
+        events = [event_of(option, self.control) for option in options]
         number = len(self.events)
         asleep = list(self.sleep.values()) if number >= len(self.prefix) else []
         i = self._choose(number, events, options)
@@ -151,6 +152,8 @@ class Observer:
         if gate is not None:
             process = gate.process
             past = self._past.get(process, 0)
+            for request in gate.needed(option.answer):
+                past |= self._of.get(request, 0)
             self.pasts.append(past)
             past |= bit
             if event.kind == TURN:
@@ -174,7 +177,11 @@ class Observer:
         receiver = receive.context.members[receive.destination].pid
         sender = send.context.members[send.source].pid
         line = self._lines.get(receive, "")
-        return f"rank {receiver} {line} takes the message of rank {sender} {self._lines[send]}"
+        text = f"rank {receiver} {line} takes the message of rank {sender} {self._lines[send]}"
+        if option.passed is not None:
+            seen = option.passed.context.members[option.passed.source].pid
+            text += f"; its probe saw that of rank {seen}: receive it with Mprobe and Mrecv"
+        return text
 
     def _line(self, pid: int) -> str:
         """The call that a rank is in, and its line."""
@@ -203,7 +210,7 @@ class Observer:
             self.arrivals.append(Offer(place, receiver, send.tag, send.source, past))
 
     def received(self, receive: Receive) -> None:
-        """A receive or a probe with a wildcard is posted."""
+        """A receive or a probe begins."""
         process = receive.context.members[receive.destination]
         self._of[receive] = self._past.get(process, 0)
         if self.sites is not None:
@@ -225,8 +232,15 @@ class Observer:
         self._of[receive] = sender
         if send.payload is None:
             self._collective[receiver] = self._collective.get(receiver, 0) | sender
-        elif not send.detached:
+            return
+        past = sender | mine
+        control = self.control
+        assert control is not None
+        self.arrivals.append(Offer(control.watched(receive), receiver.pid, -1, -1, past))
+        if not send.detached:
             self._of[send] = mine
+            owner = send.context.members[send.source].pid
+            self.arrivals.append(Offer(control.watched(send), owner, -1, -1, past))
 
     def waited(self, process: AbstractProcess, requests: Sequence[KernelRequest]) -> None:
         """A process has waited for requests, or has ended a collective operation."""

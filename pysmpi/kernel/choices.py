@@ -24,7 +24,6 @@ number of the message (or of the wait) between these ranks.
 from typing import Any, Final, Optional
 from zlib import crc32
 
-from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.matching import ANY, Mailbox, accepts, mailbox_at
 from pysmpi.kernel.requests import (
     STANDARD,
@@ -58,7 +57,8 @@ class Alternative:
     `name` does not depend on the order of events. `pid` is the process that caused the option: the
     sender of a message, the caller of a test. `place` names the object that the option changes:
     options at different places do not affect each other. If `effect` is not empty, options at one
-    place with the same effect may be exchanged.
+    place with the same effect may be exchanged. `passed` is a message that a probe has seen, if the
+    receive takes another one.
     """
 
     def __init__(self, kind: str, name: str, pid: int, place: str, order: int) -> None:
@@ -70,6 +70,8 @@ class Alternative:
         self.effect: str = ""
         self.send: Optional[Send] = None
         self.receive: Optional[Receive] = None
+        self.passed: Optional[Send] = None
+        self.message: str = ""
         self.gate: Optional[Gate] = None
         self.answer: str = ""
 
@@ -92,9 +94,20 @@ class Gate:
         self.effect: str = ""
         self.answers: Any = None
         self.free: Any = None
+        # The requests on which the answer depends, by answer; None if it depends on other things.
+        self.requests: Optional[dict[str, KernelRequest]] = None
         self.answer: str = ""
         self.order: int = 0
         self.request: KernelRequest = KernelRequest()
+
+    def needed(self, answer: str) -> "list[KernelRequest]":
+        """The requests whose completion an answer reports."""
+        if self.requests is None or answer == NO:
+            return []
+        parts = answer.split("+")
+        if parts[0] not in self.requests:
+            return list(self.requests.values())
+        return [self.requests[part] for part in parts]
 
 
 class Control:
@@ -104,6 +117,9 @@ class Control:
     calls it also for a single option, so that a strategy sees every step. `NO` is an option of a
     test that could see a completion, or that other processes could still fulfil, at most `refusals`
     times in a row.
+
+    A receive from any source may take another message than the one that a probe has seen (MPI 4.1,
+    section 3.8.1); the seen one is its first option.
     """
 
     def __init__(self, engine: AbstractEngine, pick: Any) -> None:
@@ -120,7 +136,9 @@ class Control:
         self.groups: dict[int, int] = {}  # number of contexts, by the checksum of their members
         self.serials: dict[tuple[str, int, int], int] = {}
         self.numbers: dict[KernelRequest, int] = {}
+        self.own_numbers: dict[Receive, int] = {}  # of the receives of each process
         self.refused: dict[int, int] = {}
+        self.seen: dict[Send, None] = {}  # messages that a probe has seen
         self.deciding: bool = False  # whether a decision takes effect
         self.naps: int = 0  # sleeps since the latest decision
 
@@ -167,6 +185,8 @@ class Control:
             self.observer.matched(send, receive)
         self.numbers.pop(send, 0)
         self.numbers.pop(receive, 0)
+        self.own_numbers.pop(receive, 0)
+        self.seen.pop(send, None)
 
     def offered(self, send: Send, box: Mailbox) -> bool:
         """No receive has matched a message at its posting; True if one does now.
@@ -189,10 +209,25 @@ class Control:
                 send.detached = send.eager = False
         return False
 
+    def begun(self, receive: Receive) -> None:
+        """A process begins a receive or a probe."""
+        if self.observer is not None:
+            pid = receive.context.members[receive.destination].pid
+            self.own_numbers[receive] = self.serial("receive", pid, -4)
+            self.observer.received(receive)
+
+    def watched(self, request: KernelRequest) -> str:
+        """The name of a request that is not complete, among those of its process."""
+        if isinstance(request, Receive):
+            if request not in self.own_numbers:
+                return ""
+            pid = request.context.members[request.destination].pid
+            return f"receive {pid}#{self.own_numbers[request]}"
+        assert isinstance(request, Send)
+        return self.message(request) if request in self.numbers else ""
+
     def received(self, receive: Receive, box: Mailbox) -> None:
         """A receive with a wildcard, or a probe, waits in a mailbox."""
-        if self.observer is not None:
-            self.observer.received(receive)
         label = self.label(receive.context)
         self.numbers[receive] = self.serial(label, -1, receive.destination)
         self.boxes[box] = f"{label}:{receive.destination}"
@@ -216,7 +251,7 @@ class Control:
 
     def _see(self, box: Mailbox, send: Send, probe: Receive) -> None:
         """A probe sees a message."""
-        self._show(box, send)
+        self.seen[send] = None
         box.unwatch(probe)
         probe.message = send
         probe.complete(self.engine.now)
@@ -224,14 +259,12 @@ class Control:
     def _forced(self, box: Mailbox, receives: "list[Receive]") -> "Optional[tuple[Send, Receive]]":
         sends = box.waiting()
         for i, receive in enumerate(receives):
+            if receive.source == ANY:
+                continue
             for send in sends:
-                if not accepts(receive, send):
-                    continue
-                if receive.source == ANY and send.visible == INFINITY:
-                    continue
-                if not claimed(receives[:i], send):
-                    return send, receive
-                if receive.source != ANY:
+                if accepts(receive, send):
+                    if not claimed(receives[:i], send):
+                        return send, receive
                     break  # messages of one source do not overtake each other
         return None
 
@@ -302,8 +335,7 @@ class Control:
             if gate.kind == TEST and self.refused.get(gate.process.pid, 0) < self.refusals:
                 refusals.append(self._option(gate, NO))
         options.sort(key=order_of)
-        if len(options) > 0:
-            options.extend(refusals)
+        options.extend(refusals)
         return options
 
     def _messages(self, box: Mailbox, options: "list[Alternative]") -> None:
@@ -314,13 +346,19 @@ class Control:
         for i, receive in enumerate(receives):
             if receive.source != ANY:
                 continue
-            sources: dict[int, None] = {}
+            sources: dict[int, Send] = {}
             for send in sends:
-                if send.source in sources or not accepts(receive, send):
-                    continue
-                sources[send.source] = None
-                if not claimed(receives[:i], send):
-                    options.append(self._match(MATCH, place, send, receive))
+                if send.source not in sources and accepts(receive, send):
+                    sources[send.source] = send
+            free = [send for send in sources.values() if not claimed(receives[:i], send)]
+            seen = [send for send in free if send in self.seen]
+            for send in seen:
+                options.append(self._match(MATCH, place, send, receive))
+            for send in free:
+                if send not in self.seen:
+                    option = self._match(MATCH, place, send, receive)
+                    option.passed = seen[0] if len(seen) > 0 else None
+                    options.append(option)
         for probe in box.index.probes:
             for send in candidates(box, probe):
                 options.append(self._match(PROBE, place, send, probe))
@@ -331,6 +369,7 @@ class Control:
         option = Alternative(kind, name, pid, place, max(send.order, receive.order))
         option.send = send
         option.receive = receive
+        option.message = self.message(send)
         return option
 
     def _option(self, gate: Gate, answer: str) -> Alternative:
@@ -357,11 +396,6 @@ class Control:
             box.cancel(send)
             self.engine.join(send, receive)
         self.match_forced(box)
-
-    def _show(self, box: Mailbox, send: Send) -> None:
-        """Let wildcards match this message first: its receiver has seen it."""
-        send.visible = self.engine.now
-        box.reindex(send)
 
     def _open(self, gate: Gate, answer: str) -> None:
         self.gates = [waiting for waiting in self.gates if waiting is not gate]
@@ -417,16 +451,26 @@ class Control:
         gate.free = free
         self.wait(gate)
 
-    def ask(self, process: AbstractProcess, kind: str, answers: Any) -> str:
-        """Wait for one of the answers that `answers()` returns, or `NO` for a test."""
+    def ask(
+        self,
+        process: AbstractProcess,
+        kind: str,
+        answers: Any,
+        requests: "Optional[dict[str, KernelRequest]]" = None,
+    ) -> str:
+        """Wait for one of the answers that `answers()` returns, or `NO` for a test.
+
+        An answer is a key of `requests`, or several with `+`; with other answers, all are complete.
+        """
         number = self.serial(kind, process.pid, -3)
         place = f"{kind} {process.pid}"
         gate = Gate(process, kind, f"{place}#{number}", place)
         gate.answers = answers
+        gate.requests = requests
         return self.wait(gate)
 
-    def probed(self, receive: Receive, process: AbstractProcess) -> bool:
-        """Wait for the answer to a test for a message; if True, `receive` peeks at the message."""
+    def probed(self, receive: Receive, process: AbstractProcess) -> Optional[Send]:
+        """Wait for the answer to a test for a message; return the message that it sees."""
         number = self.serial(TEST, process.pid, -3)
         label = self.label(receive.context)
         gate = Gate(
@@ -435,13 +479,14 @@ class Control:
         gate.answers = Sight(self, receive)
         answer = self.wait(gate)
         if answer == NO:
-            return False
+            return None
         box = mailbox_at(receive.context, receive.destination)
         assert box is not None
         for send in candidates(box, receive):
             if self.sight(send) == answer:
-                self._show(box, send)
-        return True
+                self.seen[send] = None
+                return send
+        return None
 
     def sight(self, send: Send) -> str:
         """The answer of a test that sees a message."""
@@ -476,7 +521,7 @@ def claimed(receives: "list[Receive]", send: Send) -> bool:
 
 
 def candidates(box: Mailbox, probe: Receive) -> "list[Send]":
-    """The messages that a probe could see: one of each source; only one if it was seen before."""
+    """The messages that a probe could see: one of each source."""
     sends: list[Send] = []
     sources: dict[int, None] = {}
     receives = box.posted()
@@ -485,7 +530,4 @@ def candidates(box: Mailbox, probe: Receive) -> "list[Send]":
             sources[send.source] = None
             if not claimed(receives, send):
                 sends.append(send)
-    for send in sends:
-        if send.visible != INFINITY:
-            return [send]
     return sends

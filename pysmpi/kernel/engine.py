@@ -418,6 +418,8 @@ class Engine(AbstractEngine):
         receive.order = self.order
         box = mailbox_of(receive)
         receive.time = self.now
+        if self.control is not None:
+            self.control.begun(receive)
         send = box.match_receive(receive, self.now)
         if send is not None:
             self.join(send, receive)
@@ -443,6 +445,8 @@ class Engine(AbstractEngine):
             return
         self.order += 1
         receive.order = self.order
+        if self.control is not None:
+            self.control.begun(receive)
         box = mailbox_of(receive)
         send = box.peek(receive, self.now)
         if send is None:
@@ -462,6 +466,8 @@ class Engine(AbstractEngine):
         self.order += 1
         receive.order = self.order
         receive.time = self.now
+        if self.control is not None:
+            self.control.begun(receive)
         self.join(send, receive)
 
     def join(self, send: Send, receive: Receive) -> None:

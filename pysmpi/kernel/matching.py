@@ -445,11 +445,6 @@ class Mailbox(AbstractMailbox):
         sends.sort(key=lambda send: send.order)
         return sends
 
-    def reindex(self, send: Send) -> None:
-        """An unexpected send has a new time of arrival: add it to the lanes again."""
-        if self.index.kinds != 0:
-            self._add_to_lanes(send, self.index.kinds)
-
     def watch(self, probe: Receive) -> None:
         """Keep a probe until there is a matching message."""
         index = self._own_index()

@@ -15,9 +15,9 @@ TAGS = (1, 2)
 
 def event(
     kind: str, place: str = "p", pids: tuple[int, ...] = (0,), wanted: int = 0, tag: int = 0,
-    effect: str = "",
+    effect: str = "", watched: tuple[str, ...] | None = None,
 ) -> Decision:  # fmt: skip
-    return Decision(f"{kind} {pids}", kind, pids, place, effect, "", wanted, tag, 0)
+    return Decision(f"{kind} {pids}", kind, pids, place, effect, "", wanted, tag, 0, watched)
 
 
 @pytest.mark.parametrize("kind", [MATCH, PROBE])
@@ -38,12 +38,25 @@ def test_others_at_one_place_depend_unless_their_effects_can_be_exchanged() -> N
 
 
 @pytest.mark.parametrize("kind", [TEST, SOME])
-def test_an_answer_depends_on_the_events_of_its_process(kind: str) -> None:
+def test_an_answer_of_unknown_requests_depends_on_the_events_of_its_process(kind: str) -> None:
     answer = event(kind, "answers", (3,))
     for pids, expected in (((3, 1), True), ((1, 3), True), ((1, 2), False)):
         match = event(MATCH, "mailbox", pids, 1, 1)
         assert dependent(answer, match) == dependent(match, answer) == expected
     assert not dependent(event(ORDER, "a", (3,)), event(MATCH, "mailbox", (3,)))
+
+
+@pytest.mark.parametrize("kind", [TEST, SOME])
+def test_an_answer_is_exchanged_with_matches_and_concerned_by_those_of_its_requests(
+    kind: str,
+) -> None:
+    answer = event(kind, "answers", (3,), watched=("receive 3#1", "a message"))
+    match = event(MATCH, "mailbox", (3, 1), 1, 1)
+    assert not dependent(answer, match) and not dependent(match, answer)
+    assert dependent(answer, event(kind, "answers", (3,), watched=()))
+    for place, expected in (("receive 3#1", True), ("a message", True), ("receive 3#2", False)):
+        assert concerns(Offer(place, 3, -1, -1, 0), answer) == expected
+    assert not concerns(Offer("mailbox", 3, 1, 0, 0), answer)
 
 
 def test_arrivals_concern_what_they_could_have_changed() -> None:

@@ -69,8 +69,11 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
                 return cls._of(NO_PROC)
             # Another thread of the rank may have received it since.
             box = mailbox_of(probe)
-            send = box.peek(probe, rank.engine.now)
-            if send is not None:
+            if rank.engine.control is None:
+                send = box.peek(probe, rank.engine.now)
+            else:
+                send = probe.message
+            if send is not None and send.unexpected:
                 probe.message = box.take(send)
                 describe(probe, status, False)
                 return cls._of(Match(comm, send))

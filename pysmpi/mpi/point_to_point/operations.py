@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
-from pysmpi.kernel.matching import mailbox_at
+from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
@@ -136,12 +136,20 @@ class MessageOperation(RequestOperation):
         request: Any = self.request
         if request is None or request.done:
             return
-        if isinstance(request, Receive) and request.message is not None:
-            return
+        control = self.rank.engine.control
+        if isinstance(request, Receive):
+            if control is not None and request.source == ANY:
+                # MPI does not say whether a message comes first.
+                place = f"{control.label(request.context)}:{request.destination}"
+                control.turn(self.rank.process, place, "cancel")
+            if request.message is not None:
+                return
         box = mailbox_at(request.context, request.destination)
         if box is not None and box.cancel(request):
             self.cancelled = True
             request.complete(self.rank.engine.now)
+            if control is not None:
+                control.match_forced(box)
 
 
 class SendOperation(MessageOperation):

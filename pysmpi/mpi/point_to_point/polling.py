@@ -15,7 +15,7 @@ from pysmpi.kernel.engine import Alarm
 from pysmpi.kernel.events import Event
 from pysmpi.kernel.matching import mailbox_of
 from pysmpi.kernel.process import Execution, Process
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 
@@ -96,23 +96,28 @@ class Watch:
 WATCH = StateSlot(Universe, Watch)
 
 
-def poll(rank: Rank, done: Callable[[], bool]) -> bool:
+def poll(
+    rank: Rank, done: Callable[[], bool], requests: dict[str, KernelRequest] | None = None
+) -> bool:
     """Charge for a test, and run other ranks; return `done()`.
 
-    MPI does not say when a test sees a completion, so this is a choice.
+    MPI does not say when a test sees a completion, so this is a choice. It depends on `requests`,
+    if these are given.
     """
     control = rank.engine.control
     if control is None:
         charge(rank)
         return done()
-    return choose(rank, lambda: ["yes"] if done() else []) != NO
+    return choose(rank, lambda: ["yes"] if done() else [], requests) != NO
 
 
-def choose(rank: Rank, answers: Callable[[], list[str]]) -> str:
+def choose(
+    rank: Rank, answers: Callable[[], list[str]], requests: dict[str, KernelRequest] | None
+) -> str:
     """The answer of a test, if the clock does not decide; `NO` if it sees nothing."""
     control = rank.engine.control
     assert control is not None
-    answer = control.ask(rank.process, TEST, answers)
+    answer = control.ask(rank.process, TEST, answers, requests)
     if answer == NO:
         charge(rank)
     return answer
@@ -123,10 +128,11 @@ def look(rank: Rank, probe: Receive) -> Send | None:
     control = rank.engine.control
     if control is None:
         charge(rank, probe=True)
-    elif not control.probed(probe, rank.process):
+        return mailbox_of(probe).peek(probe, rank.engine.now)
+    send = control.probed(probe, rank.process)
+    if send is None:
         charge(rank, probe=True)
-        return None
-    return mailbox_of(probe).peek(probe, rank.engine.now)
+    return send
 
 
 def charge(rank: Rank, *, probe: bool = False) -> None:

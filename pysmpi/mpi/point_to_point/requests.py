@@ -7,9 +7,11 @@ operations, and finish those that are complete.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any
 
 from pysmpi.kernel.choices import NO, SOME, TEST
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -26,6 +28,8 @@ from pysmpi.mpi.datatypes.status import Status, check_status
 from pysmpi.mpi.point_to_point.immediate import wait_for, wait_for_all
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.polling import charge, choose, poll
+
+SUBSETS = 4  # complete requests up to which a strategy may choose any of their subsets
 
 __all__ = ["Request", "Prequest", "REQUEST_NULL"]
 
@@ -510,7 +514,7 @@ def _active(items: list[Request]) -> list[tuple[int, Any]]:
 
 def _tested(rank: Rank, operation: RequestOperation) -> bool:
     """Test an operation: let the time of a test pass, and return whether it is complete then."""
-    if not poll(rank, operation.done):
+    if not poll(rank, operation.done, _messages([(0, operation)])):
         return False
     rank.polls = 0
     return True
@@ -519,7 +523,9 @@ def _tested(rank: Rank, operation: RequestOperation) -> bool:
 def _tested_all(rank: Rank, active: list[tuple[int, Any]]) -> bool:
     """Test whether all active operations are complete."""
     if active:
-        if not poll(rank, lambda: all(operation.done() for _, operation in active)):
+        if not poll(
+            rank, lambda: all(operation.done() for _, operation in active), _messages(active)
+        ):
             return False
         rank.polls = 0
     return True
@@ -565,34 +571,43 @@ def _test_some(rank: Rank, active: list[tuple[int, Any]]) -> list[tuple[int, obj
     return active
 
 
+def _messages(active: list[tuple[int, Any]]) -> dict[str, KernelRequest] | None:
+    """The sends and receives of some operations; None if one is something else."""
+    requests = {str(i): operation.request for i, operation in active}
+    return requests if all(isinstance(one, (Send, Receive)) for one in requests.values()) else None
+
+
 def _chosen(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> int:
     """The number of the complete operation that a strategy chooses, or UNDEFINED."""
 
     def answers() -> list[str]:
         return [str(i) for i, operation in active if operation.done()]
 
-    answer = _answer(rank, kind, answers)
+    answer = _answer(rank, kind, answers, active)
     return UNDEFINED if answer == NO else int(answer)
 
 
 def _chosen_some(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> list[tuple[int, object]]:
-    """The complete operations that a strategy chooses: all of them, or one."""
+    """The complete operations that a strategy chooses: all of them, or some."""
 
     def answers() -> list[str]:
         done = [str(i) for i, operation in active if operation.done()]
-        return ["+".join(done), *done] if len(done) > 1 else done
+        sizes = range(len(done), 0, -1) if len(done) <= SUBSETS else (len(done), 1)
+        return ["+".join(some) for size in sizes for some in combinations(done, size)]
 
-    answer = _answer(rank, kind, answers)
+    answer = _answer(rank, kind, answers, active)
     chosen = [] if answer == NO else answer.split("+")
     return [entry for entry in active if str(entry[0]) in chosen]
 
 
-def _answer(rank: Rank, kind: str, answers: Callable[[], list[str]]) -> str:
+def _answer(
+    rank: Rank, kind: str, answers: Callable[[], list[str]], active: list[tuple[int, Any]]
+) -> str:
     if kind == TEST:
-        return choose(rank, answers)
+        return choose(rank, answers, _messages(active))
     control = rank.engine.control
     assert control is not None
-    return control.ask(rank.process, kind, answers)
+    return control.ask(rank.process, kind, answers, _messages(active))
 
 
 def _first_done(active: list[tuple[int, Any]]) -> int:

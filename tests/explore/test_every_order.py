@@ -1,0 +1,147 @@
+"""The search finds the outcomes that a model finds which visits every state.
+
+`PYSMPI_ALL_ORDERS=1` compares 2,000 random programs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import every_order
+import pytest
+from every_order import ANY, DEADLOCK, Program
+
+from pysmpi.explore.executor import Executor
+from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
+from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options
+
+COUNT = 2000 if os.environ.get("PYSMPI_ALL_ORDERS") else 25
+
+
+def logs(program: Program) -> None:
+    """Run a program, and print the logs of all ranks."""
+    from mpi4py import MPI
+
+    gathered = MPI.COMM_WORLD.gather(tuple(every_order.run(program)))
+    if gathered:
+        print(tuple(gathered))
+
+
+def search(main: Callable[..., Any], ranks: int, *args: Any) -> SearchResult:
+    limits = SearchLimits(sends="buffered", shrink=False, keep_going=True, runs=5000)
+    options = Options(nprocs=ranks, compute="none")
+    return Explorer(
+        Executor(lambda: Job(FunctionProgram(main, args), options)), ranks, limits
+    ).run()
+
+
+def assert_same(program: Program) -> SearchResult:
+    """The search and the model have the same outcomes."""
+    expected = every_order.outcomes(program)
+    result = search(logs, len(program), program)
+    assert result.complete
+    printed = {output.strip() for output in result.outputs}
+    assert printed == {str(outcome) for outcome in expected if outcome != DEADLOCK}
+    assert bool(result.failures) == (DEADLOCK in expected)
+    return result
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_random_programs_have_all_their_outcomes(part: int) -> None:
+    for seed in range(part, COUNT, 5):
+        assert_same(every_order.random_program(seed))
+
+
+SEND, SECOND = ("send", 0, 0), ("send", 0, 1)
+KINDS = {
+    # Rank 0, and what the others do; one entry for each answer that MPI leaves open.
+    "receive after a probe": ((("probe", ANY, 0), ("recv", ANY, ANY)), (SEND,), (SEND,)),
+    "receive from the status of a probe": (
+        (("follow", ANY, ANY), ("recv", ANY, ANY)), (SEND,), (SECOND,),
+    ),
+    "matched probe": ((("mprobe", ANY, ANY), ("recv", ANY, ANY)), (SEND,), (SECOND,)),
+    "two probes": ((("iprobe", ANY, 0), ("probe", ANY, 0), ("recv", ANY, 0)), (SEND,), (SEND,)),
+    "tests of two ranks": (
+        (("iprobe", ANY, 0), ("send", 1, 0), ("recv", 1, 0)),
+        (("iprobe", ANY, 0), ("send", 0, 0), ("recv", 0, 0)),
+    ),
+    "test of a send": (
+        (("recv", ANY, 0), ("recv", ANY, 0)),
+        (("issend", 0, 0), ("test",), ("waitall",)),
+        (SEND,),
+    ),
+    "sends in waitany": (
+        (("issend", 1, 0), ("issend", 2, 0), ("waitany",), ("waitall",)),
+        (("recv", 2, 0), ("recv", 0, 0)),
+        (("recv", 0, 0), ("send", 1, 0)),
+    ),
+    "waitany": (
+        (("irecv", ANY, 0), ("irecv", ANY, 0), ("waitany",), ("waitany",)), (SEND,), (SEND,),
+    ),
+    "testany": (
+        (("irecv", 1, 0), ("irecv", 2, 0), ("testany",), ("waitall",)), (SEND,), (SEND,),
+    ),
+    "waitsome": (
+        (
+            ("irecv", 1, 0), ("irecv", 2, 0), ("irecv", 3, 0), ("waitsome",), ("waitsome",),
+            ("waitall",),
+        ),
+        (SEND,), (SEND,), (SEND,),
+    ),
+    "cancel": (
+        (("irecv", ANY, 0), ("irecv", 1, ANY), ("cancel",), ("waitall",)),
+        (SEND, ("send", 0, 0)),
+    ),
+    "matched probe frees a sender": (
+        (("recv", ANY, 0), ("mprobe", ANY, ANY)),
+        (("mprobe", ANY, ANY), ("recv", ANY, ANY)),
+        (SEND, ("send", 1, 1)),
+        (("ssend", 0, 0), ("send", 1, 0)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_answer_that_mpi_leaves_open_is_tried(kind: str) -> None:
+    assert_same(KINDS[kind])
+
+
+def pairs(steps: int, call: str) -> None:
+    """Two ranks exchange messages: each receive has one possible message."""
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    for step in range(steps):
+        part = np.empty(1)
+        send = comm.Isend(np.ones(1), dest=1 - comm.rank, tag=step)
+        receive = comm.Irecv(part, source=MPI.ANY_SOURCE, tag=step)
+        if call == "Wait":
+            receive.Wait()
+        else:
+            getattr(MPI.Request, call)([receive])
+        send.Wait()
+
+
+@pytest.mark.parametrize("call", ["Wait", "Waitany", "Waitsome", "Waitall"])
+def test_a_request_that_only_one_message_completes_leaves_nothing_open(call: str) -> None:
+    result = search(pairs, 2, 6, call)
+    assert (result.executions, result.redundant, result.complete) == (1, 0, True)
+
+
+def test_the_report_names_the_matched_probe_as_the_remedy() -> None:
+    program: Program = ((("probe", ANY, 0), ("recv", ANY, 0)), (SEND,), (SEND,))
+
+    def main() -> None:
+        log = every_order.run(program)
+        assert not log or log[0] == log[1] // 100
+
+    failure = search(main, 3).failures[0]
+    assert any(
+        "its probe saw that of rank 1: receive it with Mprobe and Mrecv" in site
+        for site in failure.sites
+    )
