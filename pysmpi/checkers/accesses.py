@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
@@ -25,8 +26,10 @@ class Use(NamedTuple):
     node: ast.expr
     writes: bool
     needs_scalar: bool = False  # an assignment of a slice only makes another name
-    guard: ast.expr | None = None  # of `if guard: statement` in one line
+    guard: ast.expr | None = None  # the use happens only if this is true
 
+
+Collector = Callable[[ast.expr, list[Use]], None]
 
 _READERS = frozenset(
     "print sum min max sorted list tuple set str repr float int complex bool bytes bytearray any "
@@ -98,7 +101,14 @@ def _statements(tree: ast.AST, found: dict[int, list[Use]], calling: set[int]) -
             if isinstance(tree, _BLOCKS) and tree.lineno == node.lineno:
                 plain = isinstance(tree, ast.If) and node in tree.body
                 guard = tree.test if plain and isinstance(tree, ast.If) else ast.Yield()
-                uses = [use._replace(guard=guard) for use in uses]
+                uses = [
+                    use._replace(
+                        guard=guard
+                        if use.guard is None
+                        else ast.BoolOp(ast.And(), [guard, use.guard])
+                    )
+                    for use in uses
+                ]
             # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
             if uses and node.lineno not in calling:
                 found.setdefault(node.lineno, []).extend(uses)
@@ -168,10 +178,8 @@ def _value(node: ast.expr, uses: list[Use]) -> None:
                 _value(item, uses)
         case ast.Starred(value=value):
             _read(value, uses)
-        case ast.IfExp(test=test, body=body, orelse=other):
-            _read(test, uses)
-            _value(body, uses)
-            _value(other, uses)
+        case ast.IfExp() | ast.BoolOp():
+            _conditional(node, uses, _value)
         case ast.NamedExpr(value=value):
             _value(value, uses)
         case _:
@@ -195,8 +203,13 @@ def _read(node: ast.expr, uses: list[Use]) -> None:
         case ast.Compare(left=left, ops=ops, comparators=others):
             if any(isinstance(op, ast.Is | ast.IsNot) for op in ops):
                 return
-            for item in (left, *others):
-                _read(item, uses)
+            _read(left, uses)
+            _read(others[0], uses)
+            for i, other in enumerate(others[1:], 1):
+                first = ast.Compare(left, ops[:i], others[:i])
+                _guarded(first, other, uses, _read)
+        case ast.IfExp() | ast.BoolOp():
+            _conditional(node, uses, _read)
         case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             if not isinstance(node, ast.Lambda):
                 _read(node.generators[0].iter, uses)
@@ -206,6 +219,32 @@ def _read(node: ast.expr, uses: list[Use]) -> None:
             for inner in ast.iter_child_nodes(node):
                 if isinstance(inner, ast.expr):
                     _read(inner, uses)
+
+
+def _conditional(node: ast.expr, uses: list[Use], collect: Collector) -> None:
+    """An expression of which a part is evaluated only if another part allows it."""
+    match node:
+        case ast.IfExp(test=test, body=body, orelse=other):
+            _read(test, uses)
+            _guarded(test, body, uses, collect)
+            _guarded(ast.UnaryOp(ast.Not(), test), other, uses, collect)
+        case ast.BoolOp(op=op, values=[first, *others]):
+            # `and`, `or` look at each value but the last.
+            _read(first, uses)
+            for i, value in enumerate(others, 1):
+                before: ast.expr = node.values[0] if i == 1 else ast.BoolOp(op, node.values[:i])
+                if isinstance(op, ast.Or):
+                    before = ast.UnaryOp(ast.Not(), before)
+                _guarded(before, value, uses, collect if value is others[-1] else _read)
+
+
+def _guarded(guard: ast.expr, node: ast.expr, uses: list[Use], collect: Collector) -> None:
+    """The uses of an expression that is evaluated only if another one is true."""
+    inner: list[Use] = []
+    collect(node, inner)
+    for use in inner:
+        both = guard if use.guard is None else ast.BoolOp(ast.And(), [guard, use.guard])
+        uses.append(use._replace(guard=both))
 
 
 def _call(node: ast.Call, uses: list[Use]) -> None:
@@ -269,7 +308,7 @@ def memory_of(use: Use, frame: FrameType) -> object:
 
 def _memory(use: Use, frame: FrameType) -> Any:
     node = use.node
-    if use.guard is not None and not _evaluate(use.guard, frame):
+    if use.guard is not None and not _truth(use.guard, frame):
         return None
     if isinstance(node, ast.Subscript):
         base = _evaluate(node.value, frame)
@@ -364,7 +403,10 @@ def _evaluate(node: ast.AST, frame: FrameType) -> Any:
                         return one >= other
             raise Unknown
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _number(operand, frame)
+            return not _truth(operand, frame)
+        case ast.BoolOp(op=op, values=values):
+            wanted = isinstance(op, ast.Or)
+            return wanted if any(_truth(one, frame) is wanted for one in values) else not wanted
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand, frame)
         case ast.BinOp(left=left, op=op, right=right):
@@ -390,6 +432,14 @@ def _evaluate(node: ast.AST, frame: FrameType) -> Any:
             owner = _evaluate(inner, frame)
             if isinstance(owner, np.ndarray | list | tuple | dict | bytearray | memoryview):
                 return owner[_evaluate(index, frame)]
+    raise Unknown
+
+
+def _truth(node: ast.AST, frame: FrameType) -> bool:
+    """Whether a value of a simple type is true."""
+    value = _evaluate(node, frame)
+    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
+        return bool(value)
     raise Unknown
 
 

@@ -30,7 +30,7 @@ def evaluated(text: str) -> Any:
         "n == m", "n != m", "n < m", "n <= m", "n > m", "n >= m", "n <= 7", "n >= 7", "n < 7",
         "n > 7", "nothing == n", "text == 'a'", "text != 'a'", "(n, m + 1)", "rows[1]",
         "rows[n - 6]", "rows[0:2]", "rows[::2]", "table['a']", "grid.size", "grid.ndim",
-        "grid.shape[1]", "grid.shape[-1]", "np.pi",
+        "grid.shape[1]", "grid.shape[-1]", "np.pi", "not nothing", "not text",
     ],
 )  # fmt: skip
 def test_it_has_the_value_of_python(text: str) -> None:
@@ -49,9 +49,26 @@ def test_arrays_are_views(text: str) -> None:
     "text",
     [
         "missing", "f(n)", "n + text", "n / m", "True + n", "n < text", "grid.dtype",
-        "n is m", "0 < n < 9", "text < 'b'", "rows.append", "n and m", "[n]",
+        "n is m", "0 < n < 9", "text < 'b'", "rows.append", "[n]",
     ],
 )  # fmt: skip
 def test_others_have_none(text: str) -> None:
+    with pytest.raises(Unknown):
+        evaluated(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n and m", "nothing and n", "n or missing", "nothing or n", "n < m and missing", "not rows",
+        "n == 7 and m == 3 and text == 'a'", "not (n == 7 and m == 4)",
+    ],
+)  # fmt: skip
+def test_conditions_have_the_truth_of_python(text: str) -> None:
+    assert evaluated(text) is bool(eval(text, dict(SPACE)))
+
+
+@pytest.mark.parametrize("text", ["missing and n", "n and missing", "grid and n", "not grid"])
+def test_conditions_that_need_another_value_have_none(text: str) -> None:
     with pytest.raises(Unknown):
         evaluated(text)

@@ -106,11 +106,13 @@ _RULE = (
 class MadeCall:
     """One collective call of a communicator: the call of each rank that has made it."""
 
-    __slots__ = ("calls", "name", "different", "left")
+    __slots__ = ("calls", "operators", "name", "different", "left")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.calls: dict[int, MpiCall] = {}
+        # Their names: a rank may free its operator before others make the call.
+        self.operators: dict[int, str] = {}
         self.left: set[int] = set()  # the ranks that have returned from it
         self.different = False
 
@@ -164,6 +166,9 @@ class CollectiveChecks(Checker):
             history.entries.append(MadeCall(name))
         entry = history.entries[index]
         entry.calls[pid] = call
+        for value in call.having(Role.OPERATOR).values():
+            if isinstance(value, Op):
+                entry.operators[pid] = op_name(value)
         self.inside[id(call)] = entry
         if entry.name != name:
             entry.different = history.broken = True
@@ -198,7 +203,7 @@ class CollectiveChecks(Checker):
                     self._differ(call, first, "roots", f"root={mine}", f"root={theirs}")
                     return
             elif role is Role.OPERATOR and isinstance(mine, Op) and isinstance(theirs, Op):
-                one, other = op_name(mine), op_name(theirs)
+                one, other = (entry.operators[made.rank.pid] for made in (call, first))
                 if one != other:
                     self._differ(call, first, "operators", f"op={one}", f"op={other}")
                     return

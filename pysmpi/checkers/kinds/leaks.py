@@ -103,6 +103,8 @@ _BORROWED = frozenset(
     "fromcode Create_f90_integer Create_f90_real Create_f90_complex Get_value_index Finalize "
     "_commctx_intra _commctx_inter Get_errhandler Join".split()
 )
+# Calls that return new handles of objects which others own; to free these is allowed.
+_CONTENTS = frozenset(("decode", "Get_contents"))
 _REMEMBERED = 4096  # freed handles for which the line of the free is known
 
 
@@ -132,6 +134,17 @@ def _handles(result: object) -> list[Handle]:
     return []
 
 
+def _all_handles(result: object) -> list[Handle]:
+    """The handles in a result, also in its lists and dictionaries."""
+    if isinstance(result, Handle):
+        return [result]
+    if isinstance(result, dict):
+        result = list(result.values())
+    if isinstance(result, list | tuple):
+        return [handle for item in result for handle in _all_handles(item)]
+    return []
+
+
 @checker("leaks", "objects that are never freed, freed twice or used after their end")
 class LeakChecks(Checker):
     """Follows the handles of every rank from the calls that return them to those that free them."""
@@ -142,6 +155,7 @@ class LeakChecks(Checker):
         self.ends: dict[int, tuple[object, MpiCall]] = {}  # by id of the handle
         self.freed: dict[tuple[int, int], tuple[object, MpiCall]] = {}  # by pid, id of the object
         self.releasing: dict[int, tuple[object, MpiCall]] = {}  # by id of the call
+        self.contents: dict[int, Handle] = {}  # handles of `_CONTENTS`, by id
         self.explained: list[tuple[BaseException, Finding]] = []
 
     def call_made(self, call: MpiCall) -> None:
@@ -165,6 +179,12 @@ class LeakChecks(Checker):
         released = self.releasing.pop(id(call), None)
         if released is not None:
             self._release(pid, released[0], call)
+        if call.name in _CONTENTS:
+            for handle in _all_handles(result):
+                impl = handle._impl
+                if impl is not None and not handle._is_predefined():
+                    self.contents[id(handle)] = handle
+                    self.freed.pop((pid, id(impl)), None)
         if call.name in _BORROWED:
             return
         for handle in _handles(result):
@@ -193,6 +213,11 @@ class LeakChecks(Checker):
 
     def _release(self, pid: int, impl: object, call: MpiCall) -> None:
         key = (pid, id(impl))
+        handle = call.values[0]
+        if self.contents.get(id(handle)) is handle:
+            del self.contents[id(handle)]
+            self._end(handle, call)
+            return
         entry = self.live.get(key)
         if entry is not None:
             entry[1].pop()
@@ -201,7 +226,7 @@ class LeakChecks(Checker):
                 self.freed[key] = impl, call
                 if len(self.freed) > _REMEMBERED:
                     del self.freed[next(iter(self.freed))]
-        self._end(call.values[0], call)
+        self._end(handle, call)
 
     def _end(self, handle: object, call: MpiCall) -> None:
         self.ends[id(handle)] = handle, call
