@@ -46,7 +46,7 @@ def decision_of(data: object) -> Decision:
         if type(watched) is not list or any(type(one) is not str for one in watched):
             raise ValueError
         watched = tuple(watched)
-    return Decision(name, kind, tuple(pids), *others, watched)
+    return Decision(name, kind, tuple(pids), *others, watched=watched)
 
 
 class Offer(NamedTuple):

@@ -147,18 +147,7 @@ class BufferChecks(Checker):
         pair = "sendbuf" in given and "recvbuf" in given and not call.name.endswith("_init")
         if not mine and not pair:
             return
-        found: dict[str, list[WatchedRegion]] = {}
-        for name, spec in given.items():
-            if spec is None or is_in_place(spec):
-                continue
-            if not _significant(call, name):
-                continue
-            try:
-                message = spellings.send(spec)
-            except Exception:  # the call itself will refuse it, or it has one block for each rank
-                message = None
-            if message is not None:
-                found[name] = regions_of(message)
+        found = memory_of_arguments(call)
         if pair and overlap(found.get("sendbuf", []), found.get("recvbuf", [])):
             self.session.report(
                 Finding(
@@ -173,7 +162,7 @@ class BufferChecks(Checker):
                 )
             )
         for name, pieces in found.items():
-            writes = _receives(call, name)
+            writes = receives(call, name)
             for owned in list(mine.values()) if mine else ():
                 if overlap(pieces, owned.writes) or (writes and overlap(pieces, owned.reads)):
                     self._reportmeet(call, owned)
@@ -214,7 +203,7 @@ class BufferChecks(Checker):
                     self._own(rank, call, handle, made)
 
     def _own(self, rank: Rank, call: MpiCall, handle: Any, operation: RequestOperation) -> None:
-        reads, writes = _memory_of(operation, handle)
+        reads, writes = memory_of_operation(operation, handle)
         if not reads and not writes:
             return
         made = self.session.prepared_by(call, operation.request)
@@ -304,7 +293,21 @@ def _significant(call: MpiCall, name: str) -> bool:
     return True
 
 
-def _receives(call: MpiCall, name: str) -> bool:
+def memory_of_arguments(call: MpiCall) -> dict[str, list[WatchedRegion]]:
+    """The memory of each buffer that a call uses in its rank, by the name of the argument."""
+    memory: dict[str, list[WatchedRegion]] = {}
+    for name, spec in call.having(Role.BUFFER).items():
+        if spec is None or is_in_place(spec) or not _significant(call, name):
+            continue
+        try:
+            memory[name] = regions_of(spellings.send(spec))
+        except Exception:  # the call itself will refuse it, or it has one block for each rank
+            continue
+    return memory
+
+
+def receives(call: MpiCall, name: str) -> bool:
+    """Whether a call writes to a buffer."""
     if name == "recvbuf" or "ecv" in call.name or "ead" in call.name:
         return name != "sendbuf"
     if call.name in ("Bcast", "Ibcast"):
@@ -328,7 +331,7 @@ def _sent(operation: RequestOperation, handle: Any) -> list[object]:
     return [message] if sends and isinstance(message, MessageRegion) else []
 
 
-def _memory_of(
+def memory_of_operation(
     operation: RequestOperation, handle: Any
 ) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
     """The memory that an operation reads, and the memory that it writes."""
@@ -342,11 +345,15 @@ def _memory_of(
         out, into = getattr(handle, "ob_buf", (None, None))
         return regions_of(out), regions_of(into)
     if isinstance(operation, CollectiveOperation):
-        return _of_contribution(operation.contribution)
+        return memory_of_contribution(operation.contribution)
     return [], []
 
 
-def _of_contribution(contribution: object) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
+def memory_of_contribution(
+    contribution: object,
+) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
+    """The memory that a rank's part of a collective call reads, and the memory that it writes."""
+
     def every(blocks: object) -> list[WatchedRegion]:
         if not isinstance(blocks, Blocks):
             return []

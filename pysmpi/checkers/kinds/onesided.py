@@ -7,6 +7,12 @@ from typing import Any
 from pysmpi import text
 from pysmpi.checkers.clocks import Clock, Stamp
 from pysmpi.checkers.describing import op_name, place
+from pysmpi.checkers.kinds.buffers import (
+    memory_of_arguments,
+    memory_of_contribution,
+    memory_of_operation,
+    receives,
+)
 from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
@@ -21,6 +27,9 @@ from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
@@ -69,9 +78,10 @@ class AccessesConflict(Diagnostic):
     """Two accesses to the same memory of a window can happen in any order, and one of them writes.
 
     The report has the lines of both accesses and the bytes that they share. An access may be a
-    `Put`, `Get` or `Accumulate`, or a line of the program that uses the memory of the window
-    directly. Accumulate operations with the same operator do not conflict. Also a buffer that the
-    program touches before a `Put` or `Get` that uses it is complete.
+    `Put`, `Get` or `Accumulate`, another MPI call whose buffer lies in the window, or a line of the
+    program that uses the memory of the window directly. Accumulate operations with the same
+    operator do not conflict. Also a buffer that the program, or another MPI call, uses before a
+    `Put` or `Get` that owns it is complete.
 
     ## Why it is bad
 
@@ -122,10 +132,13 @@ class WindowUse:
     """One access to the memory of a window.
 
     `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
-    origin's own count at the call that completed it; None until then.
+    origin's own count at the call that completed it; None until then. `toward` is the target of the
+    one-sided call that it belongs to, -1 if it belongs to none.
     """
 
-    __slots__ = ("pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what")
+    __slots__ = (
+        "pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what", "toward",
+    )  # fmt: skip
 
     def __init__(
         self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str,
@@ -141,6 +154,7 @@ class WindowUse:
         self.done: int | None = None
         self.target = target
         self.what = what
+        self.toward = -1
 
     def before(self, clock: Clock | Stamp) -> bool:
         """Whether it was complete before an event with this clock."""
@@ -151,6 +165,30 @@ class WindowUse:
         if self.call is not None:
             return place(self.call, note)
         return Place([self.pid], self.what, self.site, note)
+
+
+class LocalBuffers:
+    """The memory of its rank that a one-sided call owns until it is complete at the origin."""
+
+    __slots__ = ("call", "target", "key", "reads", "writes")
+
+    def __init__(
+        self, call: MpiCall, target: int, key: int, reads: list[WatchedRegion],
+        writes: list[WatchedRegion],
+    ) -> None:  # fmt: skip
+        self.call = call
+        self.target = target
+        self.key = key
+        self.reads = reads
+        self.writes = writes
+
+    def meets(self, reads: list[WatchedRegion], writes: list[WatchedRegion]) -> bool:
+        """Whether an access to other memory conflicts with it."""
+        return (
+            overlap(writes, self.writes)
+            or overlap(writes, self.reads)
+            or overlap(reads, self.writes)
+        )
 
 
 class SideState:
@@ -165,8 +203,7 @@ class SideState:
         self.inner: MpiCall | None = None  # another kind of epoch since
         self.opened: dict[tuple[str, int], MpiCall] = {}
         self.pending: list[WindowUse] = []
-        # Target, key, memory that is read, memory that is written.
-        self.buffers: list[tuple[int, int, list[WatchedRegion], list[WatchedRegion]]] = []
+        self.buffers: list[LocalBuffers] = []
 
 
 @checker("onesided", "epochs of windows, and conflicting accesses to their memory")
@@ -182,7 +219,10 @@ class OneSidedChecks(Checker):
         self.failures: list[tuple[BaseException, Finding]] = []
         self.told: set[object] = set()
         self.number = 0
-        self.names: dict[int, object] = {}
+        self.memories: dict[int, dict[int, WatchedRegion]] = {}  # by pid, by window
+        # Uses by operations that are not complete, with the handles of these, by pid.
+        self.open: dict[int, list[tuple[Request, WindowUse]]] = {}
+        self.written: dict[int, list[WatchedRegion]] = {}  # at the end of a call, by its id
 
     def _state(self, side: WindowSide) -> SideState:
         key = side.window.communicator.p2p.number, side.rank.pid
@@ -197,9 +237,15 @@ class OneSidedChecks(Checker):
         """Compare an access with the others; follow the epochs."""
         side = _side(call)
         if side is None:
+            if call.kind in (CallKind.POINT_TO_POINT, CallKind.FILE) and self._follows(call):
+                self._arguments(call)
             return
         name = call.name
-        if name in _COMMUNICATE:
+        if name == "Free":
+            number = side.window.communicator.p2p.number
+            if self.memories.get(call.rank.pid, {}).pop(number, None) is not None:
+                self.session.memory.forget(call.rank, (self, "window", number))
+        elif name in _COMMUNICATE:
             self._access(call, side)
         elif name in _COMPLETES:
             # Before the call returns, other ranks may already go on.
@@ -219,6 +265,7 @@ class OneSidedChecks(Checker):
             return
         side = _side(call)
         name = call.name
+        self._end_others(call, result)
         if side is None:
             if name in ("Wait", "wait", "Waitall", "waitall") and self.sides:
                 self._complete_locally(call)
@@ -244,6 +291,7 @@ class OneSidedChecks(Checker):
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """An error of synchronization: name the line of the epoch that is open."""
+        self.written.pop(id(call), None)
         side = _side(call)
         if side is None or not isinstance(error, MPIException):
             return
@@ -345,19 +393,22 @@ class OneSidedChecks(Checker):
         access = WindowUse(
             pid, call, call.site, kind, pieces, clocks.stamp(pid), other.rank.pid, op
         )  # fmt: skip
-        self._enter(side.window.communicator.p2p.number, access, state)
+        access.toward = other.rank.pid
+        self._enter(side.window.communicator.p2p.number, access)
         state.pending.append(access)
-        for _, _, known_reads, known_writes in state.buffers:
-            if (
-                overlap(writes, known_writes)
-                or overlap(writes, known_reads)
-                or overlap(reads, known_writes)
-            ):
-                self._buffer_reused(call, state)
+        for owned in state.buffers:
+            if owned.meets(reads, writes):
+                self._buffer_reused(call, owned.call)
                 break
+        # The local buffers may lie in a window that others reach.
+        for kind, memory in (("read", reads), ("write", writes)):
+            for window, used in self._in_windows(call, kind, memory):
+                used.toward = access.toward
+                self._enter(window, used)
+                state.pending.append(used)
         self.number += 1
         key = self.number
-        state.buffers.append((target, key, reads, writes))
+        state.buffers.append(LocalBuffers(call, target, key, reads, writes))
         rank = call.rank
 
         def touched(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
@@ -366,21 +417,114 @@ class OneSidedChecks(Checker):
 
         self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
 
-    def _buffer_reused(self, call: MpiCall, state: SideState) -> None:
-        earlier = state.pending[-2] if len(state.pending) > 1 else None
-        places = [place(call)]
-        if earlier is not None:
-            places.append(earlier.place("not complete"))
+    def _buffer_reused(self, call: MpiCall, owner: MpiCall) -> None:
+        key = ("reused", owner.site, call.site)
+        if key in self.told:
+            return
+        self.told.add(key)
         self.session.report(
             Finding(
                 AccessesConflict,
-                f"{call.name} uses a buffer of an access that is not complete",
-                places,
+                f"{call.name} uses the local buffer of {owner.name}, which is not complete",
+                [place(call, "uses the buffer"), place(owner, "owns the buffer")],
                 "MPI 4.1, section 12.3: the buffers of an access belong to MPI until it is "
                 "complete",
                 "use another buffer, or complete the access before (Flush, Unlock, Fence)",
             )
         )
+
+    # Other calls.
+
+    def _follows(self, call: MpiCall) -> bool:
+        """Whether the rank has windows, or buffers that one-sided calls own."""
+        return call.rank.pid in self.memories
+
+    def _arguments(self, call: MpiCall) -> None:
+        """The buffers of a call that is complete when it returns."""
+        if call.name[0].islower() or call.name[0] == "I" or call.name.endswith("_init"):
+            return
+        reads: list[WatchedRegion] = []
+        writes: list[WatchedRegion] = []
+        for name, memory in memory_of_arguments(call).items():
+            (writes if receives(call, name) else reads).extend(memory)
+        self._use(call, reads, writes)
+
+    def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
+        """The buffers of a collective call that is complete when it returns."""
+        call = self.session.call_on(rank.process)
+        if call is None or not self._follows(call) or call.kind is not CallKind.COLLECTIVE:
+            return
+        if not call.name[0].islower() and call.name[0] != "I" and "tart" not in call.name:
+            self._use(call, *memory_of_contribution(contribution))
+
+    def _use(self, call: MpiCall, reads: list[WatchedRegion], writes: list[WatchedRegion]) -> None:
+        """A call reads its memory from now on, and has written to it when it returns."""
+        self._meet(call, reads, writes)
+        for window, used in self._in_windows(call, "read", reads):
+            used.done = used.clock.count + 1
+            self._enter(window, used)
+        if writes:
+            self.written[id(call)] = writes
+
+    def _meet(self, call: MpiCall, reads: list[WatchedRegion], writes: list[WatchedRegion]) -> None:
+        """Compare memory with the buffers of one-sided calls of the same rank."""
+        pid = call.rank.pid
+        for (_, member), state in self.sides.items():
+            for owned in state.buffers if member == pid else ():
+                if owned.meets(reads, writes):
+                    self._buffer_reused(call, owned.call)
+                    return
+
+    def _in_windows(
+        self, call: MpiCall, kind: str, memory: list[WatchedRegion]
+    ) -> list[tuple[int, WindowUse]]:
+        """The uses of the rank's own windows by some memory of a call."""
+        pid = call.rank.pid
+        uses = []
+        for window, whole in self.memories.get(pid, {}).items():
+            if overlap(memory, [whole]):
+                stamp = self.session.clocks.stamp(pid)
+                uses.append((window, WindowUse(pid, call, call.site, kind, memory, stamp, pid)))
+        return uses
+
+    def _end_others(self, call: MpiCall, result: object) -> None:
+        """A call has returned: what it has written; operations that it has begun or completed."""
+        pid = call.rank.pid
+        for window, used in self._in_windows(call, "write", self.written.pop(id(call), [])):
+            used.done = used.clock.count + 1
+            self._enter(window, used)
+        if pid not in self.memories:
+            return
+        count = self.session.clocks.now(pid).count
+        kept = []
+        for handle, used in self.open.pop(pid, ()):
+            operation: Any = handle._impl
+            if operation is None or (operation.persistent and operation.request is None):
+                used.done = count
+            else:
+                kept.append((handle, used))
+        if kept:
+            self.open[pid] = kept
+        if call.name in ("Start", "Startall"):
+            first = call.values[0]
+            for handle in first if isinstance(first, list | tuple) else (first,):
+                self._begin(call, handle)
+        for handle in result if isinstance(result, tuple) else (result,):
+            if isinstance(handle, Request) and not any(handle is one for one in call.values[:1]):
+                self._begin(call, handle)
+
+    def _begin(self, call: MpiCall, handle: object) -> None:
+        """A non-blocking operation has begun."""
+        operation = handle._impl if isinstance(handle, Request) else None
+        if not isinstance(operation, RequestOperation) or operation.request is None:
+            return
+        reads, writes = memory_of_operation(operation, handle)
+        self._meet(call, reads, writes)
+        for kind, memory in (("read", reads), ("write", writes)):
+            for window, used in self._in_windows(call, kind, memory):
+                self._enter(window, used)
+                assert isinstance(handle, Request)
+                self.open.setdefault(call.rank.pid, []).append((handle, used))
 
     def _touched(self, call: MpiCall, writing: bool, site: CallSite) -> None:
         key = ("buffer", call.site, site)
@@ -408,13 +552,15 @@ class OneSidedChecks(Checker):
             )  # fmt: skip
         )
 
-    def _enter(self, window: int, access: WindowUse, state: SideState | None) -> None:
+    def _enter(self, window: int, access: WindowUse) -> None:
         """Compare an access with the others to the same memory, and remember it."""
         known = self.accesses.setdefault((window, access.target), [])
         for other in known:
             if other.before(access.clock) or not _conflict(other, access):
                 continue
-            if other.call is None and access.call is None:
+            if other.toward < 0 and access.toward < 0:
+                continue  # both are of the target: other checkers compare them
+            if other.call is access.call and other.call is not None:
                 continue
             if overlap(other.pieces, access.pieces):
                 self._report(other, access)
@@ -455,7 +601,7 @@ class OneSidedChecks(Checker):
         group = side.window.communicator.group
         kept = []
         for access in state.pending:
-            if target is None or access.target == group[int(target)]:
+            if target is None or access.toward == group[int(target)]:
                 access.done = count
             else:
                 kept.append(access)
@@ -463,9 +609,9 @@ class OneSidedChecks(Checker):
 
     def _release_buffers(self, rank: Rank, state: SideState, target: object) -> None:
         for entry in list(state.buffers):
-            if target is None or entry[0] == target:
+            if target is None or entry.target == target:
                 state.buffers.remove(entry)
-                self.session.memory.forget(rank, (self, entry[1]))
+                self.session.memory.forget(rank, (self, entry.key))
 
     def _complete_locally(self, call: MpiCall) -> None:
         """A request-based access is complete at its origin: its buffers are free."""
@@ -483,6 +629,7 @@ class OneSidedChecks(Checker):
         number = side.window.communicator.p2p.number
         self.windows[number] = call
         self._state(side)
+        self.memories.setdefault(call.rank.pid, {})
         if side.memory.nbytes == 0 or side.window.flavor == WIN_FLAVOR_SHARED:
             return
         rank = call.rank
@@ -496,9 +643,9 @@ class OneSidedChecks(Checker):
                 pid, None, site, "write" if writing else "read", [memory], clock, pid, "", what
             )
             access.done = clock.count + 1
-            self._enter(number, access, None)
+            self._enter(number, access)
 
-        whole = WatchedRegion.flat(side.memory)
+        whole = self.memories[pid][number] = WatchedRegion.flat(side.memory)
         self.session.memory.watch(rank, (self, "window", number), [whole], used)
 
     def finish(self, simulation: Simulation) -> None:
