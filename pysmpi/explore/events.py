@@ -39,14 +39,15 @@ def decision_of(data: object) -> Decision:
     """A decision from JSON; ValueError for other data."""
     if type(data) is not list or tuple(map(type, data[:-1])) != _TYPES:
         raise ValueError
-    name, kind, pids, *others, watched = data
-    if any(type(pid) is not int for pid in pids):
+    fields = list(data)
+    if any(type(pid) is not int for pid in fields[2]):
         raise ValueError
-    if watched is not None:
-        if type(watched) is not list or any(type(one) is not str for one in watched):
+    fields[2] = tuple(fields[2])
+    if fields[-1] is not None:
+        if type(fields[-1]) is not list or any(type(one) is not str for one in fields[-1]):
             raise ValueError
-        watched = tuple(watched)
-    return Decision(name, kind, tuple(pids), *others, watched=watched)
+        fields[-1] = tuple(fields[-1])
+    return Decision(*fields)
 
 
 class Offer(NamedTuple):
@@ -107,7 +108,8 @@ def dependent(first: Decision, second: Decision) -> bool:
 def concerns(arrival: Offer, event: Decision) -> bool:
     """Whether an arrival could have given an event another outcome."""
     if arrival.place == event.place:
-        return event.kind not in (MATCH, PROBE) or accepts(event.wanted, arrival.tag)
+        message = event.kind in (MATCH, PROBE) and arrival.source >= 0
+        return not message or accepts(event.wanted, arrival.tag)
     if event.kind not in ANSWERS:
         return False
     if event.watched is None:

@@ -19,6 +19,7 @@ from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options
 
+SEEDS = (2084, 2566, 2893)  # programs in which a cancelled receive competes with tests
 COUNT = 2000 if os.environ.get("PYSMPI_ALL_ORDERS") else 25
 
 
@@ -54,6 +55,11 @@ def assert_same(program: Program) -> SearchResult:
 def test_random_programs_have_all_their_outcomes(part: int) -> None:
     for seed in range(part, COUNT, 5):
         assert_same(every_order.random_program(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_cancelled_receives_have_all_outcomes(seed: int) -> None:
+    assert_same(every_order.random_program(seed))
 
 
 SEND, SECOND = ("send", 0, 0), ("send", 0, 1)

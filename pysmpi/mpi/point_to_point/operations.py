@@ -132,18 +132,17 @@ class MessageOperation(RequestOperation):
         self.rank.process.start(request)
 
     def cancel(self) -> None:
-        # A detached send is done, and a matched one is in no mailbox.
         request: Any = self.request
-        if request is None or request.done:
+        if request is None:
             return
         control = self.rank.engine.control
-        if isinstance(request, Receive):
-            if control is not None and request.source == ANY:
-                # MPI does not say whether a message comes first.
-                place = f"{control.label(request.context)}:{request.destination}"
-                control.turn(self.rank.process, place, "cancel")
-            if request.message is not None:
-                return
+        if control is not None and isinstance(request, Receive) and request.source == ANY:
+            # MPI does not say whether a message comes first.
+            place = f"{control.label(request.context)}:{request.destination}"
+            control.turn(self.rank.process, place, "cancel")
+        # A detached send is done, and a matched one is in no mailbox.
+        if request.done or (isinstance(request, Receive) and request.message is not None):
+            return
         box = mailbox_at(request.context, request.destination)
         if box is not None and box.cancel(request):
             self.cancelled = True
