@@ -20,6 +20,7 @@ from typing import NamedTuple
 from pysmpi.abi import connection, elf, engine, interfaces, staging
 from pysmpi.isolation.loading.linked_mpi import CannotCopy
 from pysmpi.isolation.loading.needed_libraries import located
+from pysmpi.mpi.base.handles import show_numbers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 
@@ -98,6 +99,7 @@ def copy_for_rank(path: str) -> str:
     path = os.path.realpath(path)
     connection.start()
     staging.begin()
+    show_numbers()
     name = os.path.basename(path)
     if elf.MPI.match(name):  # it is an MPI library itself
         ours = elf.replacement(name)

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import mpi4py
 import pytest
 
 pytestmark = [
@@ -225,6 +226,31 @@ PyMODINIT_FUNC PyInit_NAME(void) { RETURN }
 """
 
 
+# With the interface of mpi4py for C: its functions, and the handles in its objects.
+HANDLES = """
+#include <Python.h>
+#include <mpi.h>
+#include <mpi4py/mpi4py.h>
+static PyObject *both(PyObject *m, PyObject *c)
+{
+    int n, k;
+    MPI_Comm *comm = PyMPIComm_Get(c), copy;
+    if (comm == NULL)
+        return NULL;
+    MPI_Comm_size(*comm, &n);
+    MPI_Comm_size(((struct PyMPICommObject *)c)->ob_mpi, &k);
+    MPI_Comm_dup(*comm, &copy);
+    return Py_BuildValue("iiN", n, k, PyMPIComm_New(copy));
+}
+static PyMethodDef methods[] = {{"both", both, METH_O}, {0}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "handles", NULL, -1, methods};
+PyMODINIT_FUNC PyInit_handles(void)
+{
+    return import_mpi4py() < 0 ? NULL : PyModule_Create(&definition);
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library that needs another one, both with MPI, and extension modules of both kinds."""
@@ -246,6 +272,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         text = EXTENSION.replace("NAME", name).replace("SLOTS", slots).replace("RETURN", body)
         compile_(f"{name}.so", text, "-louter")
+    headers = Path(mpi4py.get_include())
+    compile_("handles.so", HANDLES, "-I", str(headers), "-I", str(headers.parent.parent))
     return here
 
 
@@ -308,6 +336,21 @@ def test_c_code_never_goes_on_after_the_end_of_its_rank(
     code, out, error = run(built, text)
     assert (code, out) == (status, ""), error
     assert report in error, error
+
+
+def test_c_code_understands_handles_of_mpi4py(built: Path) -> None:
+    code, out, error = run(
+        built,
+        "import handles\n"
+        "half = MPI.COMM_WORLD.Split(rank % 2)\n"
+        "for comm in (MPI.COMM_WORLD, MPI.COMM_SELF, half, MPI.Comm(half)):\n"
+        "    n, k, copy = handles.both(comm)\n"
+        "    assert n == k == comm.size == copy.allreduce(1), (n, k)\n"
+        "    assert handles.both(copy)[1] == n and type(copy) is MPI.Intracomm\n"
+        "    copy.Free()\n"
+        "print(MPI.__file__ != __file__)",
+    )
+    assert (code, out, error) == (0, "True\n" * 3, "")
 
 
 def test_the_real_library_in_the_process_is_not_called(built: Path) -> None:

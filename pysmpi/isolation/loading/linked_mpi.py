@@ -14,6 +14,7 @@ import mmap
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -41,6 +42,7 @@ _CALLERS = {
     "numba_mpi": "call mpi4py outside of compiled functions",
 }
 
+_LARGER = r"mpi4py\.MPI\.\w+ size changed"
 _SHOWN = "libmpi.so.12"  # the name of a file; a rank that loads it gets pysmpi's library
 _shown: list[mmap.mmap] = []
 
@@ -154,6 +156,10 @@ def _is_own(path: str) -> bool:
 
 def _load_copy(real: Callable[..., object], spec: Any, path: str) -> object:
     """Create an extension module from the rank's copy of its file."""
+    # Handles are larger than those of mpi4py, and begin in the same way.
+    filters = warnings.filters
+    if not any(each[1] is not None and each[1].pattern == _LARGER for each in filters):
+        warnings.filterwarnings("ignore", _LARGER, RuntimeWarning)
     origin = spec.origin
     spec.origin = path
     try:

@@ -23,6 +23,19 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 
+try:
+    from pysmpi.mpi.base.handle_fields import HandleFields, write_number
+except ImportError:  # installed without a C compiler
+
+    class HandleFields:  # type: ignore[no-redef]
+        """Nothing: no C code reads handles."""
+
+        __slots__ = ()
+
+    def write_number(handle: HandleFields, number: int, /) -> None:
+        """Do nothing."""
+
+
 __all__ = ["_addressof", "_handleof", "_sizeof"]
 
 _MASK = 0xFFFFFFFF
@@ -142,7 +155,17 @@ class Family:
         return self.founder
 
 
-class Handle:
+# Whether C code reads the integers of handles in the objects, as extensions that know mpi4py's do.
+_shows: list[None] = []
+
+
+def show_numbers() -> None:
+    """Write the integers of all further handles where C code finds them."""
+    if not _shows:
+        _shows.append(None)
+
+
+class Handle(HandleFields):
     """Base of all handles.
 
     A family of handles is a direct subclass, made with the keywords of `__init_subclass__`.
@@ -163,6 +186,9 @@ class Handle:
 
     # May be freed before MPI is initialized and after it is finalized.
     _outlives_mpi: ClassVar[bool] = False
+
+    # Whether each handle has an integer when C code reads these. Requests come and go too often.
+    _shows_number: ClassVar[bool] = True
 
     # The null handle has an error handler, for errors without an object of the family.
     _null_bears_errors: ClassVar[bool] = False
@@ -196,6 +222,7 @@ class Handle:
         """A predefined handle; `impl` None is the null handle."""
         self = object.__new__(cls)
         self._impl = impl
+        write_number(self, number)
         cls._named.setdefault(id(impl), (self, name))
         cls._constants.add(id(self))
         cls._table.define(impl, number)
@@ -206,6 +233,8 @@ class Handle:
         """A new handle of exactly this class, which may be a user's subclass."""
         self = cls.__new__(cls)
         _point(self, impl)
+        if _shows:
+            self._show()
         return self
 
     @classmethod
@@ -213,16 +242,26 @@ class Handle:
         """A new handle of the class of the family that fits the object."""
         self = object.__new__(cls._family)
         self._impl = impl
+        if _shows:
+            self._show()
         return self
 
     def _copy(self, other: object, argument: str) -> None:
         """Become a copy of `other`, or null if it is None: the body of the constructors."""
         if other is None:
             _point(self, None)
+            write_number(self, self._table.null)
         elif isinstance(other, self._family):
             _point(self, other._sync())
+            if _shows:
+                self._show()
         else:
             raise wrong_type(argument, self._family, other)
+
+    def _show(self) -> None:
+        """Write the integer where C code finds it in the object."""
+        if self._shows_number:
+            write_number(self, self._table.number(self._impl))
 
     # The objects of handles.
 
@@ -248,6 +287,8 @@ class Handle:
     def _set(self, impl: object) -> None:
         """Point to another object, or to None."""
         _point(self, impl)
+        if _shows:
+            self._show()
         if _cells:
             entry = _cells.get(id(self))
             if entry is not None:

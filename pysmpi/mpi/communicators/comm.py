@@ -19,7 +19,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.errhandlers import WithErrhandler, with_errhandler
 from pysmpi.mpi.base.exceptions import cint, cstring, fail
-from pysmpi.mpi.base.handles import Handle, wrong_type
+from pysmpi.mpi.base.handles import Handle, _shows, wrong_type
 from pysmpi.mpi.base.info import INFO_NULL, Info, check_info
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
@@ -116,6 +116,8 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         """A handle of the class that fits the communicator."""
         handle = object.__new__(class_for(impl))
         handle._impl = impl
+        if _shows:
+            handle._show()
         return handle
 
     # Members.

@@ -41,7 +41,8 @@ def check_status(status: object, argument: str = "status") -> None:
 class Status:
     """Status object."""
 
-    __slots__ = ("_fields", "__weakref__")
+    # As large as mpi4py's: its interface for C compares the sizes.
+    __slots__ = ("_fields", "_room", "_room_too", "__weakref__")
 
     _fields: array[int]
 

@@ -41,6 +41,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
 
     ob_buf: object
 
+    _shows_number = False
+
     def __new__(cls, request: Request | None = None) -> Any:
         """Make a copy of a handle."""
         self = object.__new__(cls)
