@@ -67,9 +67,10 @@ _WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
 _running: list[Interpreter] = []
 
 
-def _copier() -> Callable[[str], str] | None:
-    """Loads libraries that call MPI for ranks, where compiled code can be loaded."""
-    if importlib.util.find_spec("pysmpi.abi.engine") is None:
+def _copier() -> linked_mpi.Copier | None:
+    """What loads libraries that call MPI for ranks, where compiled code can be loaded."""
+    library = importlib.util.find_spec("pysmpi.abi.engine")
+    if library is None or library.origin is None:
         return None
 
     def copy_for_rank(path: str) -> str:
@@ -77,7 +78,7 @@ def _copier() -> Callable[[str], str] | None:
 
         return libraries.copy_for_rank(path)
 
-    return copy_for_rank
+    return linked_mpi.Copier(copy_for_rank, library.origin)
 
 
 class Interpreter:
@@ -157,8 +158,12 @@ class Interpreter:
         self.own_streams = own_streams.install(patches, exchange)
         imports = self.imports = ImportSystem(self.rules, exchange, self.stopwatch)
         imports.begin_own.append(self.own_streams.give)
+        copier = _copier()
         if self.mpi is not None:
-            mpi4py_package.provide(patches, imports, self.mpi, self.arrive or (lambda: None))
+            mpi4py_package.provide(
+                patches, imports, self.mpi, self.arrive or (lambda: None),
+                None if copier is None else copier.library,
+            )  # fmt: skip
         clock.install(patches, self.poll_cost)
         cpu_time.install(patches, self.poll_cost)
         exits.install(patches, imports)
@@ -174,7 +179,7 @@ class Interpreter:
         when_loaded: dict[str, Callable[..., object]] = {
             **_WHEN_LOADED,
             **outside.install(patches, exchange, self.stopwatch, self.children),
-            **(linked_mpi.install(patches, imports, _copier()) if self.mpi is not None else {}),
+            **(linked_mpi.install(patches, imports, copier) if self.mpi is not None else {}),
             **tools.install(patches, exchange, hooks),
             "logging": _each(
                 partial(logging_state.patch_logging, exchange=exchange, imports=imports),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
 from pysmpi.isolation.assumptions import KNOWN_SHARED
@@ -59,8 +59,14 @@ class CannotCopy(Exception):
     """Ranks cannot have copies of a library; the text says why."""
 
 
-# Loads the rank's copy of a library that calls MPI, and returns its path; see `pysmpi/abi`.
-_copiers: list[Callable[[str], str]] = []
+class Copier(NamedTuple):
+    """Gives ranks libraries that call MPI, see `pysmpi/abi`."""
+
+    copy_for_rank: Callable[[str], str]  # loads the rank's copy of a file, and returns its path
+    library: str  # the file of pysmpi's own MPI library
+
+
+_copiers: list[Copier] = []
 
 
 def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
@@ -84,7 +90,7 @@ def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
         why = f"it is linked with {' -> '.join(chain)}"
     if _copiers:
         try:
-            return _copiers[-1](path)
+            return _copiers[-1].copy_for_rank(path)
         except CannotCopy as error:
             why = f"{why}, and {error}"
     site = current_site()
@@ -114,12 +120,11 @@ def show_library(name: str) -> None:
 
 
 def install(
-    patches: Patches, imports: ImportSystem, copier: Callable[[str], str] | None = None
+    patches: Patches, imports: ImportSystem, copier: Copier | None = None
 ) -> dict[str, Callable[[Patches, ModuleType], object]]:
     """Give ranks copies of compiled code that calls MPI until the patches are undone.
 
-    `copier` loads the rank's copy of a file, and returns its path. Without it, such code is
-    refused. Returns the functions to call with loaded modules.
+    Without a `copier`, such code is refused. Returns the functions to call with loaded modules.
     """
     if copier is not None:
         _copiers.append(copier)
@@ -248,11 +253,13 @@ def _look(name: object, mode: int, everybody: int, how: str, opened: OpenedLibra
     if here() is None or not isinstance(name, (str, bytes, os.PathLike)):
         return None
     path = os.fsdecode(name)
+    if _copiers and path == _copiers[-1].library:  # `MPI.__file__`
+        return _copiers[-1].copy_for_rank(path)
     if re.match(MPI_LIBRARY, os.path.basename(path)):
         # Global symbols are for other libraries; these are detected when they are loaded.
         if everybody and mode & everybody:
             try:
-                return _copiers[-1](path) if _copiers else None
+                return _copiers[-1].copy_for_rank(path) if _copiers else None
             except CannotCopy:
                 return None
     elif os.sep not in path:

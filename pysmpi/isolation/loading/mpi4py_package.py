@@ -96,9 +96,18 @@ def take_over(patches: Patches) -> None:
 
 
 def provide(
-    patches: Patches, imports: ImportSystem, module: ModuleType, arrive: Callable[[], object]
+    patches: Patches,
+    imports: ImportSystem,
+    module: ModuleType,
+    arrive: Callable[[], object],
+    library: str | None = None,
 ) -> None:
-    """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import."""
+    """Let ranks import `module` as `mpi4py.MPI`; each calls `arrive` at its import.
+
+    `library` is the file with the functions of MPI in C: programs look for them in the module's.
+    """
+    if library is not None:
+        patches.entry(vars(module), "__file__", library)
     patches.entry(vars(module), "__spec__", module.__spec__)  # imports set it
     patches.entry(vars(module), "__name__", "mpi4py.MPI")
     patches.entry(vars(module), "__package__", "mpi4py")
