@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pysmpi.abi import chapters, engine
 from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
 from pysmpi.abi.process import CALLS, CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
 from pysmpi.abi.table import functions
+from pysmpi.abi.timer import timed
 from pysmpi.abi.values import MESSAGES
 from pysmpi.errors import UsageError
+from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
@@ -23,20 +26,36 @@ class _Callbacks:
 
     families: dict[str, type[Handle]] = {}
 
-    def __call__(self, kind: str, number: int) -> Handle:
-        """The object of a handle that the program has not used before."""
+    def __call__(self, kind: str, number: int) -> Handle | None:
+        """The object of a handle that the program has not used before; None if there is none."""
         if kind == "M" and number in MESSAGES:
             return (MESSAGE_NULL, MESSAGE_NO_PROC)[MESSAGES.index(number)]
-        handle: Handle = self.families[kind].fromhandle(number)
-        if handle._impl is not None:
+        family = self.families[kind]
+        try:
+            impl = family._table.find(number)
+        except KeyError:
+            return None
+        handle: Handle = family._wrap(impl)
+        if impl is not None:
             here().objects[number] = handle
         return handle
 
-    def fail(self, number: int, error: BaseException, site: int) -> int:
-        """The code of the error of a function with a handle that is not valid."""
-        if not isinstance(error, chapters.MPIError):
-            raise error
-        return error.Get_error_code()
+    def refuse(self, function: int, site: int, kind: str, number: int) -> object:
+        """The result of a function with a handle that is not valid."""
+        return EntryPoint(timed(partial(self.fail, kind)))(site, number)
+
+    def fail(self, kind: str, number: int) -> object:
+        """Raise the error of a handle that is not valid."""
+        family = self.families[kind]
+        fail(family._error, f"no {family.__name__.lower()} has the handle {number:#x}")
+
+    def thread(self) -> None:
+        """End the job after a call by a thread that is not the main one of its rank."""
+        current().abort(
+            1,
+            "called MPI from another thread than its main one, the only one that pysmpi serves "
+            "(MPI_THREAD_FUNNELED)",
+        )
 
     def process(self) -> CompiledProcess | None:
         """The process of the rank whose library calls; None if no rank runs."""
@@ -73,14 +92,15 @@ def start() -> None:
         if function is None:
             function = _absent(name)
         function = checked(function)
-        handlers.append(EntryPoint(function))
+        handlers.append(EntryPoint(timed(function)))
         direct.append(LibraryEntry(function, signatures[name]))
     _started.append((handlers, direct))
     engine.start(handlers, direct, _callbacks)
 
 
-def _plain(function: Callable[..., int]) -> Callable[..., int]:
-    return lambda site, *arguments: function(*arguments)
+def _plain(function: Callable[..., int]) -> Callable[..., object]:
+    inner = timed(function)
+    return lambda site, *arguments: inner(*arguments)
 
 
 def _absent(name: str) -> Callable[..., object]:

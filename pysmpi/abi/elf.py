@@ -21,6 +21,10 @@ MPI = re.compile(
     r"lib(mpi|mpi_[\w-]+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
+# Destructors that constructors register have to be the rank's from the beginning: `engine.c` has a
+# function for it. Other names may be ends of this one.
+_AT_EXIT, _OWN_AT_EXIT = b"\0__cxa_atexit\0", b"\0psmxa_atexit\0"
+
 MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
 _LOAD, _DYNAMIC, _TLS = 1, 2, 7
@@ -136,6 +140,9 @@ def _read(path: str, data: bytes) -> Executable:
         end = names + index + len(name)
         changed[names + index : end] = own.encode().ljust(len(name), b"\0")
     result.paths = [part for index in searched for part in text(index).split(":") if part]
+    at = data.find(_AT_EXIT, names, names + tags[_STRSZ])
+    if at >= 0:
+        changed[at : at + len(_AT_EXIT)] = _OWN_AT_EXIT
     result.data = bytes(changed)
     result.undefined = frozenset(
         _undefined(data, place(tags[_SYMTAB]), names, _symbols(data, tags, place))

@@ -14,6 +14,7 @@ All functions but the calls of libraries are called with the interpreter's lock.
 #define _GNU_SOURCE
 #endif
 #include <Python.h>
+#include <structmember.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -27,6 +28,7 @@ All functions but the calls of libraries are called with the interpreter's lock.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
@@ -85,6 +87,7 @@ __asm__(".text\n.globl psm_on_stack\n.hidden psm_on_stack\n.type psm_on_stack,%f
 typedef struct frame {
     struct frame *outer;
     jmp_buf leave; /* ends it, with an exception or a status */
+    uintptr_t top; /* its stack is below this address */
 } frame;
 
 typedef struct ending {
@@ -94,7 +97,7 @@ typedef struct ending {
 } ending;
 
 /* The process that a rank with a compiled program simulates. */
-typedef struct {
+typedef struct Process {
     PyObject_HEAD
     char *stack; /* its own stack, with a guard at the lowest addresses */
     size_t length;
@@ -104,6 +107,7 @@ typedef struct {
     int loading; /* whether its constructors run, on the stack of the thread */
     frame *frames;
     PyObject *objects; /* handles of Python by their integers */
+    PyObject *timer;   /* of the compute of the rank, None or NULL if it takes no time */
     PyObject *files;   /* keeps alive what the C streams write to */
     FILE *streams[3];
     void *library; /* of dlopen: the copy of the program */
@@ -116,6 +120,12 @@ typedef struct {
     uintptr_t base; /* of the copy of the program, and its bytes */
     size_t size;
     Py_ssize_t number; /* of the program, in the upper bits of the places of its calls */
+    int jumping;       /* whether functions end that the program has left with longjmp */
+    uintptr_t landed;  /* its stack then */
+    jmp_buf *resume;   /* where it continues */
+    volatile int refused; /* whether a thread that is not the main one has called MPI */
+    int late;             /* interruptions that the timer has put off */
+    struct Process *next; /* of all processes */
     ending *endings;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
     int crash;         /* the signal that ended the program, 0 if none did */
@@ -124,9 +134,12 @@ typedef struct {
 
 static Process *running; /* whose program runs, or has called Python */
 static pthread_t thread; /* that runs all programs */
+static Process *processes;
+static pthread_mutex_t processes_lock = PTHREAD_MUTEX_INITIALIZER; /* for threads of programs */
 static PyObject *handlers;  /* a list of functions by number */
 static PyObject *direct;    /* those for calls of libraries */
 static PyObject *missing;   /* finds the object of a handle that no dictionary has */
+static PyObject *arrive, *leave_name; /* the names of methods of timers */
 static FILE **const usual[3] = {&stdin, &stdout, &stderr};
 static FILE *ours[3];
 
@@ -157,12 +170,41 @@ caller(void)
 
 static int elsewhere(void) { return !pthread_equal(pthread_self(), thread); }
 
+/* The process whose program has an address; NULL if none has. */
+static Process *
+owner_of(uintptr_t address)
+{
+    pthread_mutex_lock(&processes_lock);
+    Process *each = processes;
+    while (each != NULL && address - each->base >= each->size)
+        each = each->next;
+    pthread_mutex_unlock(&processes_lock);
+    return each;
+}
+
 static void
 leave(Process *process)
 {
     process->on_own = 0;
     process->loading = 0;
     _longjmp(process->frames->leave, 1);
+}
+
+/* End the functions of the program that MPI has called and that the program, whose stack is now at
+   `here`, has left with longjmp. The calls of MPI in between end with an exception. */
+static void
+settle(Process *process, uintptr_t here)
+{
+    if (process->frames == NULL || here < process->frames->top)
+        return;
+    jmp_buf resume;
+    if (_setjmp(resume) == 0) {
+        process->jumping = 1;
+        process->landed = here;
+        process->resume = &resume;
+        leave(process);
+    }
+    process->on_own = 1;
 }
 
 /* A fault of a program ends its rank, not the process that simulates. */
@@ -198,9 +240,68 @@ fault(int number, siginfo_t *info, void *context)
             sigaction(number, &outer_actions[i], NULL); /* the instruction faults again */
 }
 
+/* While programs run, a timer interrupts the thread: Python handles no signals on its own then. */
+
+#define TICK 100000000 /* ns */
+#define PATIENCE 10    /* interruptions inside of libraries, whose data may be incomplete then */
+#define TIMER_SIGNAL (SIGRTMAX - 4)
+static timer_t ticks;
+static int ticking;
+static struct sigaction outer_tick;
+
+static void
+look_for_signals(void *pointer)
+{
+    Process *process = pointer;
+    uninstall(process);
+    if (PyErr_CheckSignals() < 0)
+        leave(process);
+    install(process);
+}
+
+static void
+tick(int number, siginfo_t *info, void *context)
+{
+    Process *process = running;
+    if (process == NULL || !process->on_own || !pthread_equal(pthread_self(), thread))
+        return;
+    if (process->refused) /* it may wait for the thread that was refused */
+        leave(process);
+    if (instruction(context) - process->base >= process->size && process->late++ < PATIENCE)
+        return;
+    process->late = 0;
+    process->on_own = 0;
+    void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
+    psm_on_stack(top, look_for_signals, process, &process->own);
+    process->on_own = 1;
+}
+
+static void
+start_ticks(void)
+{
+    struct sigaction action = {.sa_sigaction = tick, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = TIMER_SIGNAL};
+    event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    const struct itimerspec each = {{0, TICK}, {0, TICK}};
+    sigaction(TIMER_SIGNAL, &action, &outer_tick);
+    ticking = timer_create(CLOCK_MONOTONIC, &event, &ticks) == 0
+        && timer_settime(ticks, 0, &each, NULL) == 0;
+}
+
+static void
+stop_ticks(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    if (ticking)
+        timer_delete(ticks);
+    sigaction(TIMER_SIGNAL, &action, NULL); /* those that wait */
+    sigaction(TIMER_SIGNAL, &outer_tick, NULL);
+}
+
 static void
 catch_faults(void)
 {
+    start_ticks();
     stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
     struct sigaction action = {.sa_sigaction = fault};
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
@@ -212,6 +313,7 @@ catch_faults(void)
 static void
 release_faults(void)
 {
+    stop_ticks();
     for (size_t i = 0; i < FAULT_KINDS; i++)
         sigaction(FAULTS[i], &outer_actions[i], NULL);
 }
@@ -238,7 +340,8 @@ typedef struct {
     int failed;
 } call;
 
-/* The value of an argument for Python, a new reference. */
+/* The value of an argument for Python, a new reference; NULL without an error for a handle that no
+   object has. */
 static PyObject *
 argument(Process *process, char kind, long long value)
 {
@@ -256,8 +359,11 @@ argument(Process *process, char kind, long long value)
             return NULL;
         PyObject *object = PyDict_GetItemWithError(process->objects, key);
         Py_XINCREF(object);
-        if (object == NULL && !PyErr_Occurred())
+        if (object == NULL && !PyErr_Occurred()) {
             object = PyObject_CallFunction(missing, "CO", kind, key);
+            if (object == Py_None)
+                Py_CLEAR(object);
+        }
         Py_DECREF(key);
         return object;
     }
@@ -272,9 +378,14 @@ serve(call *self, PyObject *handler)
     const char *kinds = function->kinds;
     PyObject *values[MOST_ARGUMENTS + 4], *result = NULL;
     Py_ssize_t count = 0;
+    PyObject *timer = process->timer == Py_None ? NULL : process->timer;
+    if (timer != NULL)
+        Py_XDECREF(PyObject_CallMethodNoArgs(timer, arrive));
     uintptr_t site = (uintptr_t)process->site - process->base;
     values[0] = PyLong_FromSsize_t(process->size && site < process->size ? (Py_ssize_t)site | process->number : 0);
-    if (values[0] != NULL) {
+    if (process->refused)
+        Py_XDECREF(PyObject_CallMethod(missing, "thread", NULL));
+    else if (values[0] != NULL) {
         count = 1;
         for (; *kinds; kinds++, count++) {
             values[count] = argument(process, *kinds, self->arguments[count - 1]);
@@ -283,18 +394,18 @@ serve(call *self, PyObject *handler)
         }
         if (!*kinds)
             result = PyObject_Vectorcall(handler, values, (size_t)count, NULL);
-        else { /* a handle is not valid: an error of MPI */
-            PyObject *type, *value, *trace;
-            PyErr_Fetch(&type, &value, &trace);
-            PyErr_NormalizeException(&type, &value, &trace);
-            result = PyObject_CallMethod(missing, "fail", "iOO", self->number, value, values[0]);
-            Py_XDECREF(type);
-            Py_XDECREF(value);
-            Py_XDECREF(trace);
-        }
+        else if (!PyErr_Occurred()) /* a handle is not valid: an error of MPI */
+            result = PyObject_CallMethod(missing, "refuse", "iOCI", self->number, values[0], *kinds,
+                                         (unsigned)self->arguments[count - 1]);
     }
     while (count > 0)
         Py_DECREF(values[--count]);
+    if (timer != NULL) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        Py_XDECREF(PyObject_CallMethodNoArgs(timer, leave_name));
+        PyErr_Restore(type, value, trace);
+    }
     if (result == NULL) {
         self->failed = 1;
         return;
@@ -318,8 +429,22 @@ static void
 dispatch(void *pointer)
 {
     call *self = pointer;
-    uninstall(self->process);
-    serve(self, PyList_GET_ITEM(handlers, self->number));
+    Process *process = self->process;
+    call own = *self;
+    uninstall(process);
+    serve(&own, PyList_GET_ITEM(handlers, own.number));
+    if (!own.failed) {
+        *self = own;
+        return;
+    }
+    /* The stack of the program, with `self`, may be in use again. */
+    if (process->jumping && process->landed < process->frames->top) {
+        PyErr_Clear();
+        process->jumping = 0;
+        install(process);
+        _longjmp(*process->resume, 1);
+    }
+    leave(process);
 }
 
 static void
@@ -373,8 +498,12 @@ static void
 enter(call *self, void *site)
 {
     if (elsewhere()) {
-        say("pysmpi: a thread that is not the main one called MPI, which only the main thread of a "
-            "rank can do here\n");
+        Process *owner = owner_of((uintptr_t)site);
+        if (owner != NULL)
+            owner->refused = 1; /* ends its rank */
+        else
+            say("pysmpi: a thread that is not the main one called MPI, which only the main thread of "
+                "a rank can do here\n");
         self->result = 16; /* ERR_OTHER */
         return;
     }
@@ -383,6 +512,8 @@ enter(call *self, void *site)
         enter_directly(self);
         return;
     }
+    if (process->on_own)
+        settle(process, (uintptr_t)__builtin_frame_address(0));
     self->process = process;
     process->site = site;
     if (process->on_own) {
@@ -395,8 +526,6 @@ enter(call *self, void *site)
         dispatch(self);
         process->loading = 1;
     }
-    if (self->failed)
-        leave(process);
     install(process);
 }
 
@@ -476,6 +605,13 @@ own_cxa_atexit(void (*function)(void *), void *value, void *library)
     *made = (ending){process->endings, function, value};
     process->endings = made;
     return 0;
+}
+
+/* What programs call under this name, see elf.py. */
+__attribute__((visibility("default"))) int
+psmxa_atexit(void (*function)(void *), void *value, void *library)
+{
+    return own_cxa_atexit(function, value, library);
 }
 
 static void call_plain(void *function) { ((void (*)(void))function)(); }
@@ -818,6 +954,31 @@ stream(int descriptor, int buffering)
     return made;
 }
 
+/* Remove the destructors of a library: they are for programs that have ended on their own. */
+
+static void nothing(void) {}
+
+static int
+disarm(void *library)
+{
+    struct link_map *map;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0)
+        return -1;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (ElfW(Dyn) *each = map->l_ld; each->d_tag != DT_NULL; each++) {
+        if (each->d_tag != DT_FINI && each->d_tag != DT_FINI_ARRAYSZ)
+            continue;
+        uintptr_t start = (uintptr_t)each & ~(page - 1);
+        if (mprotect((void *)start, (uintptr_t)(each + 1) - start, PROT_READ | PROT_WRITE) != 0)
+            return -1;
+        if (each->d_tag == DT_FINI)
+            each->d_un.d_ptr = (uintptr_t)nothing - map->l_addr;
+        else
+            each->d_un.d_val = 0;
+    }
+    return 0;
+}
+
 /* The type of processes. */
 
 static PyObject *
@@ -847,25 +1008,37 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     mprotect(self->stack, GUARD, PROT_NONE);
+    pthread_mutex_lock(&processes_lock);
+    self->next = processes;
+    processes = self;
+    pthread_mutex_unlock(&processes_lock);
     return (PyObject *)self;
 }
 
 static void
 process_dealloc(Process *self)
 {
+    pthread_mutex_lock(&processes_lock);
+    for (Process **each = &processes; *each != NULL; each = &(*each)->next)
+        if (*each == self) {
+            *each = self->next;
+            break;
+        }
+    pthread_mutex_unlock(&processes_lock);
     while (self->endings != NULL) {
         ending *last = self->endings;
         self->endings = last->next;
         free(last);
     }
-    /* No rank can have a buffer in it any more. Its destructors are for programs that have ended. */
-    if (self->library != NULL && self->ended)
+    /* No rank can have a buffer in it any more; but a thread that was refused may still run. */
+    if (self->library != NULL && !self->refused && (self->ended || disarm(self->library) == 0))
         dlclose(self->library);
     if (self->stack != NULL)
         munmap(self->stack, self->length);
     for (int i = 0; i < PSM_SLOTS; i++)
         free(self->slots[i]);
     Py_XDECREF(self->objects);
+    Py_XDECREF(self->timer);
     Py_XDECREF(self->files);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -915,7 +1088,7 @@ process_run(Process *self, PyObject *args)
     if (top == NULL)
         return NULL;
     beginning first = {top, (void *)entry};
-    frame outermost = {NULL};
+    frame outermost = {.top = UINTPTR_MAX};
     self->frames = &outermost;
     if (programs++ == 0)
         catch_faults();
@@ -930,6 +1103,10 @@ process_run(Process *self, PyObject *args)
     self->frames = NULL;
     if (--programs == 0)
         release_faults();
+    if (self->refused && !PyErr_Occurred()) {
+        Py_XDECREF(PyObject_CallMethod(missing, "thread", NULL));
+        return NULL;
+    }
     if (self->crash) {
         PyErr_Clear();
         return crashed(self);
@@ -942,6 +1119,7 @@ process_run(Process *self, PyObject *args)
 }
 
 typedef struct {
+    Process *process;
     long long (*function)(long long, long long, long long, long long, long long, long long, long long);
     long long arguments[7], result;
 } callback;
@@ -956,13 +1134,14 @@ call_back(void *pointer)
         self->result = closure->adapter(closure->function, a);
     else
         self->result = self->function(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
+    settle(self->process, (uintptr_t)__builtin_frame_address(0));
 }
 
 /* call(function, *arguments): call a function of the program, as its process does. */
 static PyObject *
 process_call(Process *self, PyObject *args)
 {
-    callback wanted = {0};
+    callback wanted = {self};
     Py_ssize_t count = PyTuple_GET_SIZE(args);
     if (count < 1 || count > 8) {
         PyErr_SetString(PyExc_TypeError, "expected a function and at most 7 arguments");
@@ -979,12 +1158,12 @@ process_call(Process *self, PyObject *args)
     }
     Process *outer = running;
     void *own = self->own, *threads = self->threads;
-    frame mine = {self->frames};
+    void *const top = (void *)(((uintptr_t)own - BELOW) & ~(uintptr_t)15);
+    frame mine = {self->frames, .top = (uintptr_t)top};
     self->frames = &mine;
     if (_setjmp(mine.leave) == 0) {
         self->on_own = 1;
         install(self);
-        void *top = (void *)(((uintptr_t)own - BELOW) & ~(uintptr_t)15);
         psm_on_stack(top, call_back, &wanted, &self->threads);
     }
     self->on_own = 0;
@@ -993,11 +1172,8 @@ process_call(Process *self, PyObject *args)
     self->own = own;
     self->threads = threads;
     self->frames = mine.outer;
-    if (self->crash) {
-        PyErr_SetNone(PyExc_GeneratorExit);
-        return NULL;
-    }
-    if (self->ended) { /* the program has called exit, which ends the outer functions too */
+    /* The program has called exit or longjmp, which end the outer functions too. */
+    if (self->crash || self->ended || self->jumping || self->refused) {
         PyErr_SetNone(PyExc_GeneratorExit);
         return NULL;
     }
@@ -1015,7 +1191,7 @@ process_load(Process *self, PyObject *args)
     Py_ssize_t number, size;
     if (!PyArg_ParseTuple(args, "siinn", &path, &buffering[0], &buffering[1], &number, &size))
         return NULL;
-    frame outermost = {NULL};
+    frame outermost = {.top = UINTPTR_MAX};
     for (int i = 0; i < 3; i++)
         self->streams[i] = stream(i, i == 0 ? _IOFBF : buffering[i - 1]);
     self->frames = &outermost;
@@ -1057,6 +1233,11 @@ process_close(Process *self, PyObject *Py_UNUSED(args))
     Py_RETURN_NONE;
 }
 
+static PyMemberDef process_members[] = {
+    {"timer", T_OBJECT, offsetof(Process, timer), 0, NULL},
+    {NULL},
+};
+
 static PyMethodDef process_methods[] = {
     {"load", (PyCFunction)process_load, METH_VARARGS, NULL},
     {"run", (PyCFunction)process_run, METH_VARARGS, NULL},
@@ -1073,6 +1254,7 @@ static PyTypeObject ProcessType = {
     .tp_new = process_new,
     .tp_dealloc = (destructor)process_dealloc,
     .tp_methods = process_methods,
+    .tp_members = process_members,
 };
 
 /* Libraries of ranks. */
@@ -1162,6 +1344,8 @@ write_integer(PyObject *module, PyObject *const *args, Py_ssize_t count)
     long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
     if (PyErr_Occurred())
         return NULL;
+    if (running != NULL && running->jumping) /* the memory may be in use again */
+        Py_RETURN_NONE;
     if (size == 4)
         *(int32_t *)address = (int32_t)value;
     else
@@ -1177,7 +1361,8 @@ write_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
     long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
     if (values == NULL)
         return NULL;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
+    Py_ssize_t number = running != NULL && running->jumping ? 0 : PySequence_Fast_GET_SIZE(values);
+    for (Py_ssize_t i = 0; i < number; i++) {
         long long value = (long long)PyLong_AsUnsignedLongLongMask(PySequence_Fast_GET_ITEM(values, i));
         if (size == 4)
             ((int32_t *)address)[i] = (int32_t)value;
@@ -1224,6 +1409,8 @@ read_handles(PyObject *module, PyObject *const *args, Py_ssize_t count)
     PyObject *made = PyList_New(number < 0 ? 0 : number);
     for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
         PyObject *item = argument((Process *)process, (char)kind, address[i]);
+        if (item == NULL && !PyErr_Occurred())
+            item = PyObject_CallMethod(missing, "fail", "CI", (int)kind, address[i]);
         if (item == NULL)
             Py_CLEAR(made);
         else
@@ -1255,6 +1442,8 @@ start(PyObject *module, PyObject *args)
     Py_XSETREF(handlers, Py_NewRef(list));
     Py_XSETREF(direct, Py_NewRef(other));
     Py_XSETREF(missing, Py_NewRef(finder));
+    Py_XSETREF(arrive, PyUnicode_InternFromString("arrive"));
+    Py_XSETREF(leave_name, PyUnicode_InternFromString("leave"));
     thread = pthread_self();
     for (int i = 0; i < 3; i++)
         ours[i] = *usual[i];

@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 class Process:
+    timer: Any
     def __new__(cls, stack: int, objects: dict[int, Any]) -> Self: ...
     def load(self, path: str, stdout: int, stderr: int, number: int, size: int, /) -> int: ...
     def run(

@@ -22,7 +22,6 @@ from pysmpi.abi.sites import place_of
 from pysmpi.mpi.base.constants import ERR_ARG, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception as MPIError
 from pysmpi.mpi.base.exceptions import fail
-from pysmpi.mpi.base.ranks import current
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -69,15 +68,7 @@ class EntryPoint:
             return error.Get_error_code()
 
     def _place(self, site: int) -> Callable[..., Any]:
-        rank = current()
-        timer = rank.timer
-        if timer is not None:  # the search is no compute of the program
-            rank.process.debt += timer.stop()
-        try:
-            file, line, function = place_of(site)
-        finally:
-            if timer is not None:
-                timer.start()
+        file, line, function = place_of(site)
         template = _template(self.function)
         code = template.__code__.replace(
             co_filename=file, co_firstlineno=line, co_name=function, co_qualname=function,

@@ -39,6 +39,17 @@ class CompiledProcess(Process):
         made.handled = False
         return made
 
+    def call(self, function: int, /, *arguments: int) -> int:
+        """Call a function of the program, whose work is compute of the rank."""
+        timer = self.timer
+        if timer is None:
+            return super().call(function, *arguments)
+        timer.leave()
+        try:
+            return super().call(function, *arguments)
+        finally:
+            timer.enter()
+
 
 PROCESS: StateSlot[Rank, CompiledProcess] = StateSlot(Rank)
 

@@ -11,6 +11,7 @@ from signal import Signals
 
 from pysmpi.abi import connection, elf, engine, interfaces, sites
 from pysmpi.abi.process import CompiledProcess, COptions, put
+from pysmpi.abi.timer import EntryTimer
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
 from pysmpi.isolation.loading.loader import RankProgram
@@ -89,6 +90,10 @@ class CompiledProgram(RankProgram):
 
     def _run(self) -> None:
         environment.start(options=RcOptions(COptions))
+        rank = current()
+        timer = None
+        if rank.timer is not None:
+            timer = rank.timer = EntryTimer(rank.timer, rank)
         process = CompiledProcess(STACK)
         put(process)
         base = self._load(process)
@@ -96,9 +101,14 @@ class CompiledProgram(RankProgram):
         variables = tuple(
             os.fsencode(name) + b"=" + os.fsencode(value) for name, value in os.environ.items()
         )
+        if timer is not None:
+            timer.start()  # the work so far was not the program's
+            process.timer = timer
         try:
             status = process.run(base + self.executable.entry, words, variables)
         finally:
+            if timer is not None:
+                timer.enter()
             process.close()
         if isinstance(status, tuple):
             _crash(*status)

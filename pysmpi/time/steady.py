@@ -86,8 +86,8 @@ class SteadyTimer:
     """
 
     __slots__ = (
-        "start", "resume", "_stop", "_factor", "_places", "_last", "_tally", "_pid", "_write",
-        "_least",
+        "clock", "start", "resume", "_stop", "_factor", "_places", "_last", "_tally", "_pid",
+        "_write", "_least",
     )  # fmt: skip
 
     def __init__(
@@ -99,6 +99,7 @@ class SteadyTimer:
         write: Callable[[str], Any] | None = None,
         threshold: float = 0.0,
     ) -> None:
+        self.clock = clock
         self.start = self.resume = clock.start
         self._stop = clock.stop
         self._factor = factor  # simulated seconds a nanosecond of this machine

@@ -78,7 +78,7 @@ class ComputeTiming(Protocol):
 class RecordingTimer:
     """Times blocks on the CPU clock and writes them down."""
 
-    __slots__ = ("start", "resume", "_stop", "_least", "_factor", "_write", "_pid")
+    __slots__ = ("clock", "start", "resume", "_stop", "_least", "_factor", "_write", "_pid")
 
     def __init__(
         self,
@@ -88,6 +88,7 @@ class RecordingTimer:
         write: Callable[[str], object],
         threshold: float = 0.0,
     ) -> None:
+        self.clock = clock
         self.start = self.resume = clock.start
         self._stop = clock.stop
         self._least = threshold * 1e9

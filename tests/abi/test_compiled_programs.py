@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,6 +103,26 @@ def test_calls_return_and_leave_what_mpich_returns_and_leaves(
     pysmpi.run(compiled("rules.c"), nprocs=3)
     assert lines(capfd.readouterr().out) == wanted
     assert len(wanted) == 26
+
+
+@pytest.mark.parametrize("compute", ["native", "steady"])
+def test_the_clock_stops_at_the_entry_points_but_not_in_callbacks(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str], compute: str
+) -> None:
+    pysmpi.run(compiled("clocks.c"), nprocs=2, compute=compute)
+    call, block, inside, clocked = map(float, capfd.readouterr().out.split())
+    assert call < 1e-6  # a call in Python takes more
+    assert block > 1e-3
+    assert block / 3 < inside < block * 3
+    assert block / 3 < clocked < block * 3
+
+
+def test_without_compute_a_program_takes_no_time(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"smpi/simulate-computation": "no", "smpi/wtime": "0"}
+    pysmpi.run(compiled("clocks.c"), nprocs=2, cfg=settings)
+    assert [*map(float, capfd.readouterr().out.split())] == [0, 0, 0, 0]
 
 
 def test_a_deadlock_names_the_lines_in_c(talk: str) -> None:
@@ -254,3 +276,61 @@ def test_a_fault_ends_the_job_and_names_its_place(
     done = run("-n", "3", objects, what)
     assert re.search(text, done.stderr), done.stderr
     assert done.returncode == status and "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def ends(compiled: Callable[..., str]) -> str:
+    return compiled("ends.c", "-pthread")
+
+
+def test_a_handle_that_is_not_valid_is_an_error_at_the_line_of_the_call(ends: str) -> None:
+    done = run("-n", "1", ends, "handle")
+    assert "no comm has the handle 0x44000077" in done.stderr
+    assert "in main" in done.stderr and done.returncode == 5
+
+
+def test_functions_that_mpi_calls_may_leave_with_longjmp(
+    ends: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pysmpi.run(ends, nprocs=3, args=["handler"])
+    assert lines(capfd.readouterr().out) == [f"rank {i} jumped 51 times, all 153" for i in range(3)]
+
+
+def test_a_call_from_another_thread_ends_the_job(ends: str) -> None:
+    done = run("-n", "2", ends, "threads")
+    assert "rank 0 called MPI from another thread" in done.stderr and done.returncode == 1
+
+
+def test_an_interruption_ends_a_program_that_computes(ends: str) -> None:
+    command = [sys.executable, "-m", "pysmpi", "run", "-n", "2", ends, "loop"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == b"loops\n"
+        job.send_signal(signal.SIGINT)
+        _, text = job.communicate(timeout=60)
+    assert b"interrupted at t=" in text and job.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("end", "text", "status"),
+    [
+        ("exit", "ended by sys.exit(7)", 3),
+        ("abort", "rank 1 called abort", 134),
+        ("crash", "rank 1 got signal SIGSEGV at ", 139),
+        ("deadlock", "cycle: 0 -> 1 (Recv)", 3),
+    ],
+)
+def test_ends_leave_nothing_behind(ends: str, end: str, text: str, status: int) -> None:
+    def mappings() -> int:
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    before = 0
+    for i in range(12):
+        result = pysmpi.run(ends, nprocs=2, args=[end], check=False)
+        assert result.exit_status == status
+        if i == 3:
+            gc.collect()
+            before = mappings()
+    gc.collect()
+    assert mappings() - before < 10  # a copy of the program has four or more
+    assert text in str(result.deadlock or result.error)

@@ -24,8 +24,8 @@ def Init(argc: int, argv: int) -> None:
 
 @entry
 def Init_thread(argc: int, argv: int, required: int, provided: int) -> None:
-    # Calls of MPI come from one thread of the program.
-    level = min(required, MPI.THREAD_SERIALIZED)
+    # The main thread of a rank is the only one that calls MPI.
+    level = min(required, MPI.THREAD_FUNNELED)
     write_integer(provided, MPI.Init_thread(level))
 
 
