@@ -6,7 +6,7 @@ entry point group `pysmpi.instruments`; `--instrument NAME` chooses one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from pysmpi.errors import UsageError
@@ -128,6 +128,11 @@ TABLE: tuple[tuple[tuple[str, ...], Make], ...] = (
 )
 
 
+def _given(options: Options, name: str) -> bool:
+    value = getattr(options, name)
+    return bool(value) and value != DEFAULTS[name]
+
+
 def chosen(options: Options, profiles: Sequence[ProfileDef] = ()) -> list[Instrument]:
     """The instruments that the options of a run choose; UsageError for a wrong value.
 
@@ -135,8 +140,19 @@ def chosen(options: Options, profiles: Sequence[ProfileDef] = ()) -> list[Instru
     """
     instruments: list[Instrument] = []
     for names, make in TABLE:
-        values = ((getattr(options, name), DEFAULTS[name]) for name in names)
-        other = any(value and value != default for value, default in values)
+        other = any(_given(options, name) for name in names)
         if other or (make is _faults and profiles):
             instruments += make(options, profiles)
     return instruments
+
+
+def unused(options: Options, used: Collection[str]) -> str | None:
+    """The first option that chooses an instrument, in its spelling on the command line.
+
+    For commands that run a job without the instruments of its options, except for those `used`.
+    """
+    for names, _ in TABLE:
+        for name in names:
+            if name not in used and _given(options, name):
+                return f"--{name.replace('_', '-')}"
+    return None

@@ -40,13 +40,16 @@ def check(
 
     `program` finds the program anew.
     """
+    from pysmpi.instruments import unused
     from pysmpi.io.output import OutputFile
     from pysmpi.reports.result import write_report
     from pysmpi.time.timing import MEASURED
     from pysmpi.trace.comparison import compare
 
-    if options.trace is not None or options.record_compute is not None:
-        wrong = "--trace" if options.trace is not None else "--record-compute"
+    wrong = unused(options, ("report",))
+    if wrong is None and options.record_compute is not None:
+        wrong = "--record-compute"
+    if wrong is not None:
         raise UsageError(f"--check-shadow: runs a program twice, expected no {wrong}")
     unsampled = replace(options, **_FULL)
     full, one = _run(program(), unsampled, "in full", dry=True)

@@ -146,6 +146,7 @@ def command(
     from pysmpi.explore.remote import on_workers
     from pysmpi.explore.running import Campaign
     from pysmpi.explore.strategy import TIME, make_strategy
+    from pysmpi.instruments import unused
     from pysmpi.platform.config import parse
 
     line: CommandLine = ctx.meta["line"]
@@ -153,10 +154,6 @@ def command(
         raise UsageError("explore: expected a program: a file, -m MODULE or -c CODE")
     if ctx.meta["later"] or line.directory is not None or line.target == "-":
         raise UsageError("explore: expected one program in the working directory, as a file")
-    for name in ("trace", "report", "record_compute", "replay_schedule"):
-        if rest[name] is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"explore: {option} is for one run; repeat a failure with pysmpi run")
     line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
@@ -168,6 +165,11 @@ def command(
     options = check(
         Options(nprocs=nprocs, cfg=parse(cfg), coll=algorithms, **rest), on_command_line
     )
+    option = unused(options, ("check", "schedule"))
+    if option is None and options.record_compute is not None:
+        option = "--record-compute"
+    if option is not None:
+        raise UsageError(f"explore: {option} is for one run; repeat a failure with pysmpi run")
     if schedule != TIME:
         make_strategy(schedule, options.seed)
     settings = SearchLimits(
