@@ -21,7 +21,6 @@ from pysmpi.isolation.kinds import (
     environment,
     exits,
     forks,
-    logging_state,
     own_streams,
     randomness,
     registries,
@@ -52,17 +51,7 @@ from pysmpi.shadow.setup import Shadowing
 from pysmpi.time import clock, cpu_time
 from pysmpi.time.stopwatch import Stopwatch
 from pysmpi.waiting import outside
-from pysmpi.waiting.outside import sockets
 from pysmpi.waiting.outside.children import Children
-
-# Modules that are changed once they are there.
-_WHEN_LOADED: dict[str, Callable[[Patches, ModuleType], object]] = {
-    "datetime": clock.patch_datetime,
-    "random": randomness.patch_random,
-    "platform": environment.patch_platform,
-    "queue": threads.patch_queue,
-    "concurrent.futures._base": threads.patch_futures,
-}
 
 _running: list[Interpreter] = []
 
@@ -173,41 +162,22 @@ class Interpreter:
         sent_signals.install(patches, exchange)
         replacement.install(patches)
         warning_filters.install(patches, exchange, imports)
-        known = registries.Registries(exchange, imports)
-        registries.install(patches, known)
+        separate = registries.Registries(exchange, imports)
+        registries.install(patches, separate)
         hooks = tools.Hooks(patches)
-        when_loaded: dict[str, Callable[..., object]] = {
-            **_WHEN_LOADED,
-            **outside.install(patches, exchange, self.stopwatch, self.children),
-            **(linked_mpi.install(patches, imports, copier) if self.mpi is not None else {}),
-            **tools.install(patches, exchange, hooks),
-            "logging": _each(
-                partial(logging_state.patch_logging, exchange=exchange, imports=imports),
-                partial(registries.patch_levels, registries=known),
-            ),
-            "socket": partial(_patch_socket, exchange=exchange),
-            "resource": partial(_patch_resource, exchange=exchange, poll_cost=self.poll_cost),
-            "_posixsubprocess": partial(environment.patch_children, exchange=exchange),
-            "csv": partial(registries.patch_csv, registries=known),
-            "sqlite3.dbapi2": partial(registries.patch_sqlite, registries=known),
-            "email.charset": partial(registries.patch_charsets, registries=known),
-            "mimetypes": partial(registries.patch_types, registries=known),
-            "shutil": partial(registries.patch_archives, registries=known),
-            "gettext": partial(registries.patch_domains, registries=known),
-            "webbrowser": partial(registries.patch_browsers, registries=known),
-            "xml.etree.ElementTree": partial(registries.patch_namespaces, registries=known),
-        }
         self.state_of_c = c_state.CState(exchange)
-        patch_ctypes = partial(c_state.patch_ctypes, state=self.state_of_c)
-        when_loaded["ctypes"] = _each(when_loaded.get("ctypes"), patch_ctypes)
+        of_rooms: list[dict[str, Callable[..., object]]] = [
+            outside.install(patches, exchange, self.stopwatch, self.children),
+            linked_mpi.install(patches, imports) if self.mpi is not None else {},
+            tools.install(patches, exchange, hooks),
+        ]
         if self.start_fiber is not None and facts.holds("threads"):
             self.threads = threads.install(patches, self.start_fiber)
-            patch_executor = partial(threads.patch_executor, threads=self.threads)
-            when_loaded["concurrent.futures.thread"] = patch_executor
-            patch_processes = partial(threads.patch_process_executor, threads=self.threads)
-            when_loaded["concurrent.futures.process"] = patch_processes
-        for name, patch in when_loaded.items():
-            imports.when_loaded(name, partial(patch, patches))
+        for when_loaded in of_rooms:
+            for name, patch in when_loaded.items():
+                imports.when_loaded(name, partial(patch, patches))
+        parts = (separate, self.state_of_c, self.poll_cost)
+        LibraryPatches(PatchedRun(patches, exchange, imports, hooks, self.threads, *parts))
         imports.install(patches)
         self.shared_state = SharedState(imports)
         imports.end_shared.append(self.shared_state.note)
@@ -217,7 +187,6 @@ class Interpreter:
         imports.end_shared.append(generators.end)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
-        LibraryPatches(PatchedRun(patches, exchange, imports, hooks, self.threads))
         for name in system.LATER:
             imports.when_loaded(name, partial(system.watch_later, exchange))
         system.install(patches, exchange)
@@ -332,24 +301,3 @@ class Interpreter:
         assert self.exchange is not None
         if rank.program is not None:
             self.exchange.forget(rank.program.state)
-
-
-def _patch_socket(patches: Patches, module: ModuleType, exchange: Exchange) -> None:
-    sockets.patch_socket(patches, module)
-    settings.patch_socket(patches, module, exchange)
-
-
-def _patch_resource(
-    patches: Patches, module: ModuleType, exchange: Exchange, poll_cost: float
-) -> None:
-    settings.patch_resource(patches, module, exchange)
-    cpu_time.patch_resource(patches, module, poll_cost)
-
-
-def _each(first: Callable[..., object] | None, second: Callable[..., object]) -> Callable[..., Any]:
-    def patch(patches: Patches, module: ModuleType) -> None:
-        if first is not None:
-            first(patches, module)
-        second(patches, module)
-
-    return patch

@@ -1,1 +1,3 @@
-"""Patches of libraries: one file for each, with the name of its top-level package."""
+"""Patches of libraries and standard modules: one file for each, with the name of its top-level
+package.
+"""

@@ -19,7 +19,7 @@ from typing import Any
 from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.contents import Contents
 from pysmpi.isolation.kinds.rank_environment import here
-from pysmpi.isolation.state import Accessed, Parts, ProcessState
+from pysmpi.isolation.state import Parts, ProcessState
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -72,92 +72,11 @@ class Registries:
         return change
 
 
-def _dictionaries(module: ModuleType, *names: str) -> Callable[[], dict[str, Any]]:
+def dictionaries(module: ModuleType, *names: str) -> Callable[[], dict[str, Any]]:
     """The registries with these names in a module."""
     return lambda: {
         f"{module.__name__}.{name}": vars(module)[name] for name in names if name in vars(module)
     }
-
-
-def patch_levels(patches: Patches, logging: ModuleType, registries: Registries) -> None:
-    """Give every rank its own names of logging's levels."""
-    found = _dictionaries(logging, "_levelToName", "_nameToLevel")
-    registries.patch(patches, logging, ("addLevelName",), found)
-
-
-def patch_csv(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own dialects, and its own largest size of a field."""
-    low: Any = sys.modules["_csv"]
-    found = _dictionaries(low, "_dialects")
-    registries.patch(patches, module, ("register_dialect", "unregister_dialect"), found)
-    real = module.field_size_limit
-    setting = Accessed(registries.exchange, "size of csv fields", real, real)
-
-    def field_size_limit(*args: int) -> Any:
-        return setting.change(real, *args) if args else real()
-
-    patches.set(module, "field_size_limit", like(real, field_size_limit))
-
-
-def patch_sqlite(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own converters and adapters of `sqlite3`."""
-    low: Any = sys.modules["_sqlite3"]
-    found = _dictionaries(low, "converters", "adapters")
-    names = ("register_converter", "register_adapter")
-    for holder in (module, sys.modules.get("sqlite3")):
-        if holder is not None:
-            registries.patch(patches, holder, names, found)
-
-
-def patch_charsets(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own character sets of mails."""
-    found = _dictionaries(module, "ALIASES", "CHARSETS", "CODEC_MAP")
-    registries.patch(patches, module, ("add_alias", "add_charset", "add_codec"), found)
-
-
-def patch_types(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own types of files."""
-
-    def found() -> dict[str, Any]:
-        if module._db is None:
-            module.init()
-        kinds = {
-            f"mimetypes.{name}[{place}]": table
-            for name in ("types_map", "types_map_inv")
-            for place, table in enumerate(getattr(module._db, name))
-        }
-        return kinds
-
-    registries.patch(patches, module, ("add_type",), found)
-
-
-def patch_archives(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own formats of archives."""
-    found = _dictionaries(module, "_ARCHIVE_FORMATS", "_UNPACK_FORMATS")
-    names = [f"{do}register_{kind}_format" for do in ("", "un") for kind in ("archive", "unpack")]
-    registries.patch(patches, module, names, found)
-
-
-def patch_domains(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own directories of translations."""
-    registries.patch(patches, module, ("bindtextdomain",), _dictionaries(module, "_localedirs"))
-
-
-def patch_browsers(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own browsers."""
-
-    def found() -> dict[str, Any]:
-        if module._tryorder is None:
-            module.register_standard_browsers()
-        return _dictionaries(module, "_browsers", "_tryorder")()
-
-    registries.patch(patches, module, ("register",), found)
-
-
-def patch_namespaces(patches: Patches, module: Any, registries: Registries) -> None:
-    """Give every rank its own prefixes of XML namespaces."""
-    found = _dictionaries(module, "_namespace_map")
-    registries.patch(patches, module, ("register_namespace",), found)
 
 
 class VirtualSubclasses(Parts):
@@ -323,9 +242,9 @@ def _patch_hooks(patches: Patches, registries: Registries) -> None:
 
 def install(patches: Patches, registries: Registries) -> None:
     """Give every rank its own entries in registries until the patches are undone."""
-    found = _dictionaries(copyreg, "dispatch_table")
+    found = dictionaries(copyreg, "dispatch_table")
     registries.patch(patches, copyreg, ("pickle", "constructor"), found)
-    found = _dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
+    found = dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
     registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
     _patch_hooks(patches, registries)
     Codecs(registries.exchange).replace_functions(patches, registries)

@@ -1,4 +1,4 @@
-"""Patches of libraries, which are made when a library is loaded.
+"""Patches of libraries and of standard modules, which are made when these are loaded.
 
 A library that ranks share may keep state of a process, wait in C, or ask the operating system for
 the process. The patch that gives each rank its own view is one file in `pysmpi/patches/`, with the
@@ -23,6 +23,8 @@ from typing import Any
 
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds import contents
+from pysmpi.isolation.kinds.c_state import CState
+from pysmpi.isolation.kinds.registries import Registries
 from pysmpi.isolation.kinds.tools import Hooks
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.isolation.threads.fibers import Threads
@@ -35,7 +37,9 @@ class PatchedRun:
 
     `patches` replaces attributes until the end of the run. `exchange` follows process states.
     `imports` loads modules. `hooks` exchanges tracing functions, `threads` has the pools of ranks;
-    it is None if ranks start no simulated threads.
+    it is None if ranks start no simulated threads. `registries` separates dictionaries that
+    functions change, `state_of_c` the state of the C library. `poll_cost` is the time (s) of a look
+    at a clock.
     """
 
     def __init__(
@@ -45,12 +49,18 @@ class PatchedRun:
         imports: ImportSystem,
         hooks: Hooks,
         threads: Threads | None,
+        registries: Registries,
+        state_of_c: CState,
+        poll_cost: float,
     ) -> None:
         self.patches = patches
         self.exchange = exchange
         self.imports = imports
         self.hooks = hooks
         self.threads = threads
+        self.registries = registries
+        self.state_of_c = state_of_c
+        self.poll_cost = poll_cost
 
 
 Patch = Callable[[PatchedRun, Any], object]
