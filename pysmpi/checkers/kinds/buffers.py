@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place, places
@@ -17,12 +18,20 @@ from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
+from pysmpi.mpi.collective.neighborhood import Neighborhood
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
+from pysmpi.mpi.files.access import FileAccess
+from pysmpi.mpi.files.pointers import FileSide
 from pysmpi.mpi.point_to_point.operations import (
     PairOperation,
     ReceiveOperation,
     RequestOperation,
     SendOperation,
+)
+from pysmpi.mpi.point_to_point.partitioned import (
+    Partitioned,
+    PartitionedReceive,
+    PartitionedSend,
 )
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.python.frames import CallSite
@@ -125,7 +134,8 @@ class BufferChecks(Checker):
     """Watches the buffers of pending operations, and compares checksums of those that are sent."""
 
     def __init__(self) -> None:
-        self.owned: dict[int, dict[int, Owned]] = {}  # by pid, by id of the operation
+        # By pid, by id of the operation or of the file side, and number of the partition or -1.
+        self.owned: dict[int, dict[tuple[int, int], Owned]] = {}
         self.taken: dict[int, list[RequestOperation]] = {}
         self.persistent: dict[int, tuple[object, object]] = {}  # handle, by id of the operation
 
@@ -137,7 +147,8 @@ class BufferChecks(Checker):
         if operations:
             self.taken[id(call)] = operations
         roles = call.procedure.roles
-        if call.name[0].isupper() and call.kind is not CallKind.ONE_SIDED:
+        ends = call.kind is CallKind.FILE and call.name.endswith("_end")  # names the same buffer
+        if call.name[0].isupper() and call.kind is not CallKind.ONE_SIDED and not ends:
             if Role.BUFFER in roles.values():
                 self._buffers(call)
 
@@ -192,7 +203,16 @@ class BufferChecks(Checker):
         if call.name in ("Start", "Startall"):
             for operation in operations or ():
                 handle = self.persistent.get(id(operation), (None, None))[0]
-                self._own(rank, call, handle, operation)
+                if isinstance(operation, PartitionedReceive):
+                    self._own_partitions(rank, call, handle, operation, range(operation.partitions))
+                else:
+                    self._own(rank, call, handle, operation)
+            return
+        if call.name.startswith(("Pready", "Parrived")):
+            self._partition(rank, call, result)
+            return
+        if call.kind is CallKind.FILE and call.name.endswith(("_begin", "_end")):
+            self._split(rank, call)
             return
         for handle in result if isinstance(result, tuple) else (result,):
             made = handle._impl if isinstance(handle, Request) else None
@@ -202,14 +222,55 @@ class BufferChecks(Checker):
                 elif not any(handle is value for value in call.values[:1]):
                     self._own(rank, call, handle, made)
 
+    def _partition(self, rank: Rank, call: MpiCall, result: object) -> None:
+        """A partition is ready: MPI owns it until the operation is complete. Or it has arrived."""
+        handle: Any = call.values[0]
+        operation = handle._impl
+        if isinstance(operation, PartitionedSend):
+            mine = self.owned.get(rank.pid, {})
+            ready = [i for i in sorted(operation.marked) if (id(operation), i) not in mine]
+            self._own_partitions(rank, call, handle, operation, ready)
+        elif isinstance(operation, PartitionedReceive) and result:
+            self._forget(rank, (id(operation), int(call.arguments["partition"])))
+
+    def _own_partitions(
+        self, rank: Rank, call: MpiCall, handle: Any, operation: Partitioned, numbers: Iterable[int]
+    ) -> None:
+        blocks = operation.blocks
+        if blocks is None or operation.request is None:
+            return
+        for i in numbers:
+            memory = regions_of(blocks.block(i))
+            if memory:
+                sends = isinstance(operation, PartitionedSend)
+                reads, writes = (memory, []) if sends else ([], memory)
+                self._watch(rank, (id(operation), i), Owned(call, call, handle, reads, writes, []))
+
+    def _split(self, rank: Rank, call: MpiCall) -> None:
+        """A split collective access has begun or ended."""
+        side = getattr(call.values[0], "_impl", None)
+        if not isinstance(side, FileSide):
+            return
+        self._forget(rank, (id(side), -1))
+        if call.name.endswith("_begin") and side.split is not None:
+            reads, writes = memory_of_operation(side.split[1], None)
+            if reads or writes:
+                self._watch(rank, (id(side), -1), Owned(call, call, side, reads, writes, []))
+
     def _own(self, rank: Rank, call: MpiCall, handle: Any, operation: RequestOperation) -> None:
         reads, writes = memory_of_operation(operation, handle)
         if not reads and not writes:
             return
         made = self.session.prepared_by(call, operation.request)
         owned = Owned(call, made, handle, reads, writes, _sent(operation, handle))
-        self.owned.setdefault(rank.pid, {})[id(operation)] = owned
-        key = id(operation)
+        self._watch(rank, (id(operation), -1), owned)
+
+    def _forget(self, rank: Rank, key: tuple[int, int]) -> None:
+        if self.owned.get(rank.pid, {}).pop(key, None) is not None:
+            self.session.memory.forget(rank, (self, key))
+
+    def _watch(self, rank: Rank, key: tuple[int, int], owned: Owned) -> None:
+        self.owned.setdefault(rank.pid, {})[key] = owned
 
         def touched(
             rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite, owned: Owned = owned
@@ -217,7 +278,7 @@ class BufferChecks(Checker):
             if writing or overlap([memory], owned.writes):
                 self._touched(rank, owned, site, writing)
 
-        self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
+        self.session.memory.watch(rank, (self, key), [*owned.reads, *owned.writes], touched)
 
     def _touched(self, rank: Rank, owned: Owned, site: CallSite, writing: bool) -> None:
         if owned.told:
@@ -244,9 +305,11 @@ class BufferChecks(Checker):
             )  # fmt: skip
         )
 
-    def _release(self, rank: Rank, call: MpiCall, mine: dict[int, Owned]) -> None:
+    def _release(self, rank: Rank, call: MpiCall, mine: dict[tuple[int, int], Owned]) -> None:
         for key, owned in list(mine.items()):
             handle = owned.handle
+            if isinstance(handle, FileSide):
+                continue  # the second half of the call ends it
             operation: Any = handle._impl if handle is not None else None
             persistent = operation is not None and operation.persistent
             if operation is None or (persistent and operation.request is None):
@@ -346,6 +409,9 @@ def memory_of_operation(
         return regions_of(out), regions_of(into)
     if isinstance(operation, CollectiveOperation):
         return memory_of_contribution(operation.contribution)
+    if isinstance(operation, FileAccess):
+        pieces = regions_of(operation.message)
+        return (pieces, []) if operation.write else ([], pieces)
     return [], []
 
 
@@ -370,6 +436,9 @@ def memory_of_contribution(
         return _apart(every(contribution.blocks), regions_of(contribution.message))
     if isinstance(contribution, Alltoall):
         return _apart(every(contribution.outgoing), every(contribution.incoming))
+    if isinstance(contribution, Neighborhood):
+        outgoing = contribution.outgoing
+        return every(outgoing) or regions_of(outgoing), every(contribution.incoming)
     return [], []
 
 

@@ -161,7 +161,9 @@ class BufferedSends:
     @mpi.point_to_point("3.7.2")
     def Ibsend(self, buf: BufSpec, dest: int, tag: int = 0) -> Request:
         """Non-blocking send in buffered mode."""
-        request: Request = self._bsend(send_message(buf, dest), dest, tag, True)
+        message = send_message(buf, dest)
+        request: Request = self._bsend(message, dest, tag, True)
+        request.ob_buf = message
         return request
 
     @mpi.point_to_point("3.4")
