@@ -7,16 +7,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place, places
-from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
+from pysmpi.checkers.memory import WatchedRegion, overlap, region_of, regions_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.kernel.requests import Receive, Send
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
+from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.neighborhood import Neighborhood
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
@@ -79,7 +81,8 @@ class BufferTouched(Diagnostic):
 class BuffersOverlap(Diagnostic):
     """Two buffers of pending operations overlap, and one of them receives.
 
-    Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`.
+    Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`,
+    and a receive buffer whose datatype names some bytes more than once.
 
     ## Why it is bad
 
@@ -137,7 +140,52 @@ class BufferChecks(Checker):
         # By pid, by id of the operation or of the file side, and number of the partition or -1.
         self.owned: dict[int, dict[tuple[int, int], Owned]] = {}
         self.taken: dict[int, list[RequestOperation]] = {}
+        # By id of a datatype and number of elements (1, or 2 for more): the datatype, and whether
+        # its entries overlap.
+        self.twice: dict[tuple[int, int], tuple[object, bool]] = {}
         self.persistent: dict[int, tuple[object, object]] = {}  # handle, by id of the operation
+
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+        """A receive begins: no byte of its buffer is written twice."""
+        message = request.payload if isinstance(request, Receive) else None
+        if isinstance(message, MessageRegion) and message.data is None:
+            call = self.session.call_on(process)
+            if call is not None:
+                self._written_twice(call, message)
+
+    def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
+        """A collective call begins: no byte of its receive buffer is written twice."""
+        call = self.session.call_on(rank.process)
+        for name in ("target", "message") if call is not None else ():
+            message = getattr(contribution, name, None)
+            if isinstance(message, MessageRegion) and message.data is None:
+                if isinstance(contribution, Scatter | Reduction | Prefix) or (
+                    isinstance(contribution, Broadcast) and not contribution.sends
+                ):
+                    if name == "target" or not hasattr(contribution, "target"):
+                        assert call is not None
+                        self._written_twice(call, message)
+
+    def _written_twice(self, call: MpiCall, message: MessageRegion) -> None:
+        record = message.datatype._impl
+        key = id(record), min(message.count, 2)
+        known = self.twice.get(key)
+        if known is None or known[0] is not record:
+            region = region_of(message)
+            nbytes = 0 if region is None else int((region.stops - region.starts).sum())
+            known = self.twice[key] = record, region is not None and nbytes < message.nbytes
+        if known[1]:
+            made = self.session.prepared_by(call, None)
+            self.session.report(
+                Finding(
+                    BuffersOverlap,
+                    f"the receive buffer of {made.name} overlaps with itself: its datatype names "
+                    "some bytes more than once",
+                    [place(made)],
+                    "MPI 4.1, section 5.1.11: a datatype of a receive has no overlapping entries",
+                    "use a datatype with a larger stride or extent, or a smaller count",
+                )
+            )
 
     def call_made(self, call: MpiCall) -> None:
         """Compare the buffers of a call with each other, and with those that are owned."""
