@@ -309,3 +309,34 @@ def test_transfers_take_the_time_of_their_flows() -> None:
     assert times["get"][1] == pytest.approx(flow, rel=1e-2)
     assert times["fetch"][1] == pytest.approx(2 * flow, rel=1e-2)
     assert all(issued < 1e-5 for issued, _ in times.values())
+
+
+@pytest.mark.parametrize("pair", ["TWOINT", "DOUBLE_INT", "LONG_DOUBLE_INT"])
+def test_accumulates_combine_pairs_in_derived_datatypes(pair: str) -> None:
+    whole = getattr(MPI, pair)
+    dtype = np.dtype(
+        [("a", {"TWOINT": "i4", "DOUBLE_INT": "f8"}.get(pair, "g")), ("b", "i4")], align=True
+    )
+
+    def main(comm: Any) -> None:
+        mine, values = np.zeros(9, dtype), np.zeros(9, dtype)
+        mine["a"], mine["b"] = 5, 1
+        values["a"], values["b"] = np.arange(1, 10), np.arange(9)
+        some = whole.Create_vector(3, 2, 3).Commit()
+        win = MPI.Win.Create(mine, 1, comm=comm)
+        win.Fence()
+        if comm.rank == 0:
+            win.Accumulate([values, 1, some], 1, (0, 1, some), MPI.MAXLOC)
+        win.Fence()
+        if comm.rank == 1:
+            assert mine["a"].tolist() == [5, 5, 5, 5, 5, 5, 7, 8, 5]
+            assert mine["b"].tolist() == [1, 1, 1, 1, 1, 1, 6, 7, 1]
+        win.Free()
+        mixed = MPI.Datatype.Create_struct([1, 1], [0, 16], [whole, MPI.INT]).Commit()
+        win = MPI.Win.Allocate(64, 1, comm=comm)
+        win.Fence()
+        assert error_of(lambda: win.Accumulate([values, 1, mixed], 0, (0, 1, mixed), MPI.MAXLOC))
+        win.Fence()
+        win.Free()
+
+    on(2, main)

@@ -37,7 +37,7 @@ def File_open(comm: MPI.Intracomm, filename: int, amode: int, info: MPI.Info, fh
 @entry
 def File_close(fh: int) -> None:
     number = read_integers(fh, 1, 8)[0]
-    here().objects[number].Close()
+    here().objects.get(number, MPI.FILE_NULL).Close()
     here().objects.pop(number, None)
     write_integer(fh, 0, 8)
 

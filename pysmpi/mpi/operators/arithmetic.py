@@ -137,14 +137,23 @@ def check(operator: Operator, record: Type) -> None:
 
 
 def element(record: Type) -> Type | None:
-    """The only basic type of a datatype, None if there are several.
+    """The only basic type of a datatype, which may be a pair; None if there are several.
 
     Accumulate operations of windows combine element by element, for any layout.
     """
+    pair = _pair_in(record)
+    if pair is not None:
+        return pair
     kinds = list(leaves(record.layout.signature))
+    return kinds[0] if len(kinds) == 1 else None
+
+
+def _pair_in(record: Type) -> Type | None:
+    """The pair of which alone a datatype is made, None if it is made of others."""
     if record.kind == "pair":
         return record
-    return kinds[0] if len(kinds) == 1 else None
+    pairs = {_pair_in(each) for each in record.types}
+    return pairs.pop() if len(pairs) == 1 else None
 
 
 def combine(

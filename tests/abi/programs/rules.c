@@ -135,6 +135,9 @@ int main(int argc, char **argv)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
         int length;
         printf("null: %d\n", code(MPI_Type_size(MPI_DATATYPE_NULL, &length)));
+        MPI_File null = MPI_FILE_NULL;
+        MPI_Offset at;
+        printf("file: %d %d\n", code(MPI_File_close(&null)), code(MPI_File_get_position(null, &at)));
         attributes();
         types();
         MPI_Status status;

@@ -1,0 +1,113 @@
+"""`python -m tests.mpich_suite [DIRECTORY...]`: MPICH's tests in C, compiled for MPICH.
+
+Prints each test that does not end as expected. With --mpich, MPICH runs the tests that fail, and
+those that it fails too are no errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.mpich_suite.expectations import KNOWN_FAILURES
+from tests.mpich_suite.source import DIRECTORIES, Case, cases, suite
+
+MPICH = Path(sys.prefix)
+DEFINED = [f"-DHAVE_{name}_H" for name in ("STDLIB", "STRING", "STDIO", "UNISTD", "STRINGS")]
+
+
+class Programs:
+    """The compiled tests."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self.source, self.target = source, target
+        self.flags = [
+            "-w", "-g", "-fPIE", "-DHAVE_CONFIG_H", *DEFINED, f"-I{source / 'include'}",
+            f"-I{MPICH / 'include'}",
+        ]  # fmt: skip
+        self.objects: list[str] = []
+        for name in ("mtest", "mtest_datatype", "mtest_datatype_gen"):
+            file = source / "util" / f"{name}.c"
+            made = target / f"{file.stem}.o"
+            if (
+                subprocess.run(["cc", "-c", *self.flags, str(file), "-o", str(made)]).returncode
+                == 0
+            ):
+                self.objects.append(str(made))
+
+    def program(self, case: Case) -> Path | None:
+        """The program of a test; None if it cannot be compiled."""
+        made = self.target / f"{case.directory}.{case.name}"
+        if made.exists():
+            return made
+        library = [f"-L{MPICH / 'lib'}", "-lmpi", "-lm", f"-Wl,-rpath,{MPICH / 'lib'}"]
+        file = self.source / case.directory / f"{case.name}.c"
+        words = ["cc", *self.flags, "-pie", "-o", str(made), str(file), *self.objects, *library]
+        done = subprocess.run(words, capture_output=True, check=False)
+        return made if done.returncode == 0 else None
+
+
+def passes(command: list[str], seconds: float, place: Path) -> tuple[bool, str]:
+    """Whether a test reports no errors, and its last lines."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, cwd=place, errors="replace",
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False, f"took more than {seconds:g} s"
+    text = done.stdout + done.stderr
+    return done.returncode == 0 and "no errors" in text.lower(), "\n".join(text.splitlines()[-3:])
+
+
+def main() -> int:
+    """Run the tests; the exit status is 1 if one does not end as expected."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mpich_suite")
+    parser.add_argument("directories", nargs="*", default=DIRECTORIES, metavar="DIRECTORY")
+    parser.add_argument("--mpich", action="store_true", help="let MPICH run the tests that fail")
+    parser.add_argument("--only", help="only the tests of this name")
+    parser.add_argument("--seconds", type=float, default=300.0, help="for one test")
+    given = parser.parse_args()
+    source = suite()
+    ran = failed = wrong = 0
+    with tempfile.TemporaryDirectory() as place:
+        programs = Programs(source, Path(place))
+        for case in (case for name in given.directories for case in cases(source, name)):
+            if given.only and case.name != given.only:
+                continue
+            program = programs.program(case)
+            if program is None:
+                print(f"{case}: cannot be compiled", flush=True)
+                continue
+            ran += 1
+            words = ["-n", str(case.ranks)]
+            ours = [sys.executable, "-m", "pysmpi", "run", "-q", "--compute", "none", *words]
+            good, text = passes(
+                [*ours, str(program), *case.arguments], given.seconds, Path(place)
+            )  # fmt: skip
+            known = str(case) in KNOWN_FAILURES
+            if good:
+                wrong += known
+                if known:
+                    print(f"{case}: passes, but is a known failure", flush=True)
+                continue
+            failed += 1
+            if known:
+                continue
+            if given.mpich:
+                command = [str(MPICH / "bin" / "mpiexec"), *words, str(program), *case.arguments]
+                real, real_text = passes(command, given.seconds, Path(place))
+                if not real:
+                    print(f"{case}: fails with MPICH too: {real_text}", flush=True)
+                    continue
+            wrong += 1
+            print(f"{case}: {text}", flush=True)
+    print(f"{ran} tests: {failed} fail, {wrong} not as expected")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
