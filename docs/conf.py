@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from pathlib import Path
 
 project = "pysmpi"
 copyright = "the authors of pysmpi"
@@ -62,5 +63,23 @@ def navigation(app: object, docname: str, source: list[str]) -> None:
             source[0] += "\n".join(["", "```{toctree}", *options, "", *names, "```", ""])
 
 
+def pictures_in_the_dark(app: object, docname: str, source: list[str]) -> None:
+    """Show `picture-dark.png` in place of `picture.png` where readers have a dark screen."""
+    folder = (Path(__file__).parent / docname).parent
+
+    def both(match: re.Match[str]) -> str:
+        alternative, path = match.groups()
+        dark = path.replace(".png", "-dark.png")
+        if not (folder / dark).exists():
+            return match[0]
+        return "\n".join(
+            f"```{{image}} {file}\n:alt: {alternative}\n:class: only-{colour}\n```\n"
+            for file, colour in ((path, "light"), (dark, "dark"))
+        )
+
+    source[0] = re.sub(r"^!\[([^\]]*)\]\((\S+\.png)\)$", both, source[0], flags=re.MULTILINE)
+
+
 def setup(app: object) -> None:
+    app.connect("source-read", pictures_in_the_dark)  # type: ignore[attr-defined]
     app.connect("source-read", navigation)  # type: ignore[attr-defined]

@@ -3,6 +3,9 @@
 Writes a picture of some pages of the site, of the help and of the page of a run: on a screen and on
 a telephone, light and dark. Needs Chromium and the extra `docs`. Look at them after a change of
 `conf.py`, `site/site.css` or the page of a run.
+
+`python docs/screenshots.py docs/pictures --page view` writes the picture of a run that the pages
+show, light and dark. Then README.md has to show what `--explain` has printed of this run.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ PAGES = {
     "options": "reference/options.html",
     "diagnostics": "reference/diagnostics.html",
 }
-SCREENS = {"screen": (1280, 900), "telephone": (390, 844)}
+SCREENS = {"screen": (1280, 900), "telephone": (390, 844), "picture": (1440, 830)}
+KINDS = {"help": ("screen",), "view": ("picture",)}
 COLOURS = {"dark": 0, "light": 1}  # Chromium's setting preferredColorScheme
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -47,6 +51,15 @@ for step in range(5):
 """
 
 
+# The run of the picture in README.md, and a part of it that shows single messages.
+SHOWN = ("run", "-n", "8", "--platform", "graphene", "--explain")
+PROGRAM_SHOWN = ("apps/jacobi2d.py", "--iterations", "30")
+ZOOM = """<script>addEventListener("load", () => {
+  for (let i = 0; i < 3; i++) document.getElementById("zoom-in").click();
+});</script>
+"""
+
+
 def run(*command: str | Path, folder: Path = DOCS.parent) -> str:
     """The output of a command that must succeed."""
     words = [str(word) for word in command]
@@ -65,7 +78,13 @@ def page(name: str, folder: Path) -> Path:
         if not site.exists():
             run(python, "-m", "sphinx", "-q", "-W", "-E", DOCS, site)
         return site / PAGES[name]
-    if name == "help":
+    if name == "view":
+        if not target.exists():
+            words = [python, "-m", "pysmpi", *SHOWN, "--view", str(target), *PROGRAM_SHOWN]
+            subprocess.run(words, cwd=DOCS.parent, check=True)
+            with target.open("a", encoding="utf-8") as stream:
+                stream.write(ZOOM)
+    elif name == "help":
         text = run(python, "-m", "pysmpi", "run", "--help")
         target.write_text(TERMINAL.format(text=html.escape(text)), encoding="utf-8")
     else:
@@ -95,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, usage="%(prog)s FOLDER [--page NAME] ...")
     parser.add_argument("folder", type=Path, help="where the pictures are written")
     names = (*PAGES, "run", "help")
-    parser.add_argument("--page", action="append", choices=names, help="only this page")
+    parser.add_argument("--page", action="append", choices=(*names, "view"), help="only this page")
     options = parser.parse_args()
     chromium = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if chromium is None:
@@ -104,9 +123,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.page or names:
             source = page(name, Path(scratch))
-            for screen in SCREENS if name != "help" else ("screen",):
+            for screen in KINDS.get(name, ("screen", "telephone")):
                 for colour in COLOURS:
                     target = options.folder.resolve() / f"{name}-{screen}-{colour}.png"
+                    if name == "view":
+                        target = target.with_name(
+                            "view.png" if colour == "light" else "view-dark.png"
+                        )
                     picture(chromium, source, screen, colour, target)
                     print(target)
 

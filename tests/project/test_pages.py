@@ -92,7 +92,7 @@ def test_absolute_links_to_the_repository_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *PAGES]:
         text = page.read_text(encoding="utf-8")
         for start in (FILES, RAW):
-            for target in re.findall(re.escape(start) + r"([^)#\s`]+)", text):
+            for target in re.findall(re.escape(start) + r"([^)#\s`\"]+)", text):
                 assert (ROOT / target).exists(), f"{page.name}: {target}"
                 count += 1
     assert count > 10
@@ -122,3 +122,6 @@ def test_the_site_is_built_without_warnings(conf: ModuleType, tmp_path: Path) ->
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     assert "rendezv" in index
     assert conf.html_theme in front
+    for colour, picture in (("light", "view.png"), ("dark", "view-dark.png")):
+        (image,) = re.findall(rf"<img[^>]*\b_images/{picture}[^>]*>", front)
+        assert f"only-{colour}" in image
