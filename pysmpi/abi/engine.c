@@ -470,6 +470,22 @@ end_rank(void)
     abort();
 }
 
+/* The process of the rank whose library calls; NULL if there is none. The rank keeps it. */
+static Process *
+process_of_library(void)
+{
+    if (missing == NULL || elsewhere() || !Py_IsInitialized())
+        return NULL;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *process = PyObject_CallMethod(missing, "process", NULL);
+    Py_XDECREF(process);
+    PyErr_Restore(type, value, trace);
+    PyGILState_Release(lock);
+    return process == Py_None ? NULL : (Process *)process;
+}
+
 /* Serve a call of a library, which runs below frames of Python. */
 static void
 enter_directly(call *self)
@@ -1473,7 +1489,15 @@ constants(PyObject *module, PyObject *Py_UNUSED(args))
                          (unsigned long long)(uintptr_t)MPI_WEIGHTS_EMPTY);
 }
 
-static void **slot(int number) { return running != NULL ? &running->slots[number] : NULL; }
+static void **
+slot(int number)
+{
+    Process *process = caller();
+    if (process == NULL)
+        process = process_of_library();
+    return process != NULL ? &process->slots[number] : NULL;
+}
+
 static void *program(void) { return running != NULL ? running->library : NULL; }
 
 /* core(): the address of what libraries of other binary interfaces need. */

@@ -40,12 +40,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
 
     function = "int MPI_Init(int *a, char ***b) { return 0; }"
-    make("libmpi.so.40", function, "-Wl,-soname,libmpi.so.40")
-    make("libdata.so", "int data;", "-l:libmpi.so.40")
+    make("libmpi.so.20", function, "-Wl,-soname,libmpi.so.20")
+    make("libdata.so", "int data;", "-l:libmpi.so.20")
     make("libstubs.so", function)
     use = EXTENSION.replace("USE", "kept = MPI_Init;")
     plain = EXTENSION.replace("USE", "")
-    make("direct.so", use.replace("NAME", "direct"), "-l:libmpi.so.40")
+    make("direct.so", use.replace("NAME", "direct"), "-l:libmpi.so.20")
     make("indirect.so", plain.replace("NAME", "indirect"), "-ldata")
     make("open.so", use.replace("NAME", "open"), "-Wl,-z,lazy")
     make("serial.so", use.replace("NAME", "serial"), "-lstubs")
@@ -54,8 +54,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_chains_of_libraries(built: Path) -> None:
-    assert chain_to_mpi(str(built / "direct.so")) == ("libmpi.so.40",)
-    assert chain_to_mpi(str(built / "indirect.so")) == ("libdata.so", "libmpi.so.40")
+    assert chain_to_mpi(str(built / "direct.so")) == ("libmpi.so.20",)
+    assert chain_to_mpi(str(built / "indirect.so")) == ("libdata.so", "libmpi.so.20")
     assert chain_to_mpi(str(built / "open.so")) == ()
     assert chain_to_mpi(str(built / "serial.so")) is None
     assert chain_to_mpi(str(built / "plain.so")) is None
@@ -74,22 +74,22 @@ def run(built: Path, text: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("text", "what", "why"),
     [
-        ("import direct", "module direct, imported", "linked with libmpi.so.40"),
-        ("import indirect", "module indirect, imported", "linked with libdata.so -> libmpi.so.40"),
+        ("import direct", "module direct, imported", "linked with libmpi.so.20"),
+        ("import indirect", "module indirect, imported", "linked with libdata.so -> libmpi.so.20"),
         (
-            "import ctypes; ctypes.CDLL('./libmpi.so.40')",
-            "library libmpi.so.40, loaded by ctypes",
+            "import ctypes; ctypes.CDLL('./libmpi.so.20')",
+            "library libmpi.so.20, loaded by ctypes",
             "it is an MPI library",
         ),
         (
             "import ctypes; ctypes.CDLL('./libdata.so')",
             "library libdata.so, loaded by ctypes",
-            "linked with libmpi.so.40",
+            "linked with libmpi.so.20",
         ),
         (
             "import cffi; cffi.FFI().dlopen('./libdata.so')",
             "library libdata.so, loaded by cffi",
-            "linked with libmpi.so.40",
+            "linked with libmpi.so.20",
         ),
     ],
 )
@@ -107,7 +107,7 @@ def test_other_libraries_and_optional_ones_are_loaded(built):
         built,
         """
 import ctypes, serial, plain
-ctypes.CDLL("./libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+ctypes.CDLL("./libmpi.so.20", mode=ctypes.RTLD_GLOBAL)
 ctypes.CDLL(None)
 try:
     import direct
@@ -161,17 +161,17 @@ def opens(built: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "rank"),
     [
-        ("import opens\nif MPI.COMM_WORLD.rank == 1: opens.start('./libmpi.so.40')\n"
+        ("import opens\nif MPI.COMM_WORLD.rank == 1: opens.start('./libmpi.so.20')\n"
          "MPI.COMM_WORLD.Barrier()\nwhile MPI.COMM_WORLD.rank == 0: MPI.COMM_WORLD.Barrier()", 1),
         ("import opens\nif MPI.COMM_WORLD.rank: opens.start('./libdata.so')", 1),
-        ("import ctypes\nctypes.CDLL(None).dlopen(b'./libmpi.so.40', 2)", 0),
+        ("import ctypes\nctypes.CDLL(None).dlopen(b'./libmpi.so.20', 2)", 0),
     ],
 )  # fmt: skip
 def test_a_library_that_c_code_opens_ends_the_run(opens: Path, text: str, rank: int) -> None:
     done = run(opens, text)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") <= 1
-    assert f"C code of rank {rank} has opened libmpi.so.40 (dlopen), and cannot" in done.stderr
+    assert f"C code of rank {rank} has opened libmpi.so.20 (dlopen), and cannot" in done.stderr
 
 
 def test_a_library_without_mpi_is_opened(opens: Path) -> None:
