@@ -168,7 +168,7 @@ class Interpreter:
         self.state_of_c = c_state.CState(exchange)
         of_rooms: list[dict[str, Callable[..., object]]] = [
             outside.install(patches, exchange, self.stopwatch, self.children),
-            linked_mpi.install(patches, imports) if self.mpi is not None else {},
+            linked_mpi.install(patches, imports, copier) if self.mpi is not None else {},
             tools.install(patches, exchange, hooks),
         ]
         if self.start_fiber is not None and facts.holds("threads"):
