@@ -179,7 +179,7 @@ def _number_of_request(request: Any) -> int:
     process = here()
     number: int | None = process.numbers.get(id(request))
     if number is None:
-        number = process.free.pop() if process.free else 0x98000000 | len(process.numbers) + 1
+        number = process.free.pop() if process.free else 0xAC000000 | len(process.numbers) + 1
         process.numbers[id(request)] = number
         process.objects[number] = request
     return number

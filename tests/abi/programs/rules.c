@@ -113,6 +113,27 @@ static void types(void)
     fails = 1;
 }
 
+static void sum(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    for (int i = 0; i < *count; i++)
+        ((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* Requests and operators have different handles. */
+static void operators(int rank)
+{
+    int values[4] = {rank, 1, 2, 3}, sums[4][4];
+    MPI_Request requests[4];
+    for (int i = 0; i < 4; i++) {
+        MPI_Op op;
+        MPI_Op_create(sum, 1, &op);
+        MPI_Iallreduce(values, sums[i], 4, MPI_INT, op, MPI_COMM_WORLD, &requests[i]);
+        MPI_Op_free(&op);
+    }
+    MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
+    printf("operators %d: %d %d %d %d\n", rank, sums[0][0], sums[1][1], sums[2][2], sums[3][3]);
+}
+
 static void blocks(int rank, int size)
 {
     int values[64], sums[4], in_place[64];
@@ -130,6 +151,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     blocks(rank, size);
+    operators(rank);
     if (rank == 0) {
         /* Errors of calls without a communicator. */
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
