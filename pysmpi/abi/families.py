@@ -33,7 +33,7 @@ ROLES = {
 # Arrays of integers: the group of their elements, and the argument with their number.
 ARRAYS = {
     "ranks1": ("rank", "n"), "ranks2": ("rank", "n"),
-    "array_of_distribs": ("distribution", "ndims"), "array_of_dargs": ("distribution", "ndims"),
+    "array_of_distribs": ("distribution", "ndims"), "array_of_dargs": ("darg", "ndims"),
 }  # fmt: skip
 # Buffers that may be constants of MPI.
 BUFFERS = frozenset(

@@ -1,14 +1,18 @@
-"""The header `mpi.h` of the MPI library that compiled programs call (MPICH's binary interface).
+"""The header `mpi.h` of the MPI libraries that compiled programs call, for each binary interface.
 
-Its constants are those of `mpi4py.MPI`, its prototypes those of `functions.txt`.
+The constants of MPICH's are those of `mpi4py.MPI`, those of the others are in `constants.txt`, and
+the prototypes are those of `functions.txt`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.abi.table import Argument, Function, functions
+from pysmpi.abi.families import constants as table_of_constants
+from pysmpi.abi.interfaces import INTERFACES
+from pysmpi.abi.table import HANDLES, Argument, Function, functions
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.datatypes.datatypes import COMPILED
 
@@ -20,7 +24,7 @@ else:
 _START = """\
 #ifndef MPI_INCLUDED
 #define MPI_INCLUDED
-/* Written by pysmpi: the binary interface of MPICH. */
+/* Written by pysmpi: the binary interface of %s. */
 #include <stddef.h>
 #include <stdint.h>
 #ifdef __cplusplus
@@ -29,6 +33,8 @@ extern "C" {
 #define MPI_VERSION %d
 #define MPI_SUBVERSION %d
 #define PYSMPI 1
+"""
+_TYPES = """\
 typedef int MPI_Comm, MPI_Datatype, MPI_Request, MPI_Message, MPI_Op, MPI_Group, MPI_Info;
 typedef int MPI_Errhandler, MPI_Session, MPI_Win, MPI_Fint;
 typedef struct pysmpi_file *MPI_File;
@@ -37,6 +43,38 @@ typedef long long MPI_Count, MPI_Offset;
 typedef struct {
     int count_lo, count_hi_and_cancelled, MPI_SOURCE, MPI_TAG, MPI_ERROR;
 } MPI_Status;
+"""
+# Handles of Open MPI and of the standard are pointers.
+_POINTERS = """\
+typedef struct %(prefix)scommunicator_t *MPI_Comm;
+typedef struct %(prefix)sdatatype_t *MPI_Datatype;
+typedef struct %(prefix)srequest_t *MPI_Request;
+typedef struct %(prefix)smessage_t *MPI_Message;
+typedef struct %(prefix)sop_t *MPI_Op;
+typedef struct %(prefix)sgroup_t *MPI_Group;
+typedef struct %(prefix)sinfo_t *MPI_Info;
+typedef struct %(prefix)serrhandler_t *MPI_Errhandler;
+typedef struct %(prefix)sinstance_t *MPI_Session;
+typedef struct %(prefix)swin_t *MPI_Win;
+typedef struct %(prefix)sfile_t *MPI_File;
+typedef int MPI_Fint;
+typedef long MPI_Aint;
+typedef long long MPI_Count, MPI_Offset;
+"""
+_STATUSES = {
+    "openmpi": """\
+typedef struct {
+    int MPI_SOURCE, MPI_TAG, MPI_ERROR, _cancelled;
+    size_t _ucount;
+} MPI_Status;
+""",
+    "standard": """\
+typedef struct {
+    int MPI_SOURCE, MPI_TAG, MPI_ERROR, MPI_internal[5];
+} MPI_Status;
+""",
+}
+_FUNCTION_TYPES = """\
 typedef MPI_Status MPI_F08_status;
 typedef void MPI_User_function(void *, void *, int *, MPI_Datatype *);
 typedef void MPI_User_function_c(void *, void *, MPI_Count *, MPI_Datatype *);
@@ -70,6 +108,8 @@ typedef void MPI_T_event_cb_function(MPI_T_event_instance, MPI_T_event_registrat
 typedef void MPI_T_event_free_cb_function(MPI_T_event_registration, MPI_T_cb_safety, void *);
 typedef void MPI_T_event_dropped_cb_function(MPI_Count, MPI_T_event_registration, int,
                                              MPI_T_cb_safety, void *);
+"""
+_VALUES = """\
 #define MPI_BOTTOM ((void *)0)
 #define MPI_IN_PLACE ((void *)-1)
 #define MPI_BUFFER_AUTOMATIC ((void *)-2)
@@ -108,6 +148,23 @@ extern int *const MPI_UNWEIGHTED, *const MPI_WEIGHTS_EMPTY;
 extern MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
 extern MPI_F08_status *MPI_F08_STATUS_IGNORE, *MPI_F08_STATUSES_IGNORE;
 """
+_POINTER_VALUES = """\
+#define MPI_BOTTOM ((void *)0)
+#define MPI_IN_PLACE ((void *)1)
+#define MPI_STATUS_IGNORE ((MPI_Status *)0)
+#define MPI_STATUSES_IGNORE ((MPI_Status *)0)
+#define MPI_ERRCODES_IGNORE ((int *)0)
+#define MPI_ARGV_NULL ((char **)0)
+#define MPI_ARGVS_NULL ((char ***)0)
+#define MPI_CONVERSION_FN_NULL ((MPI_Datarep_conversion_function *)0)
+#define MPI_CONVERSION_FN_NULL_C ((MPI_Datarep_conversion_function_c *)0)
+extern MPI_Fint *MPI_F_STATUS_IGNORE, *MPI_F_STATUSES_IGNORE;
+extern MPI_F08_status *MPI_F08_STATUS_IGNORE, *MPI_F08_STATUSES_IGNORE;
+"""
+_WEIGHTS = """\
+#define MPI_UNWEIGHTED ((int *)%d)
+#define MPI_WEIGHTS_EMPTY ((int *)%d)
+"""
 _END = """\
 #ifdef __cplusplus
 }
@@ -120,7 +177,7 @@ def constants() -> Iterator[str]:
     """The definitions of constants and predefined handles."""
     for name in sorted(vars(MPI)):
         value: Any = getattr(MPI, name)
-        if f"#define MPI_{name} " in _START or f"MPI_{name}" in COMPILED:
+        if f"#define MPI_{name} " in _VALUES or f"MPI_{name}" in COMPILED:
             continue
         if not name[0].isupper() or name != name.upper() or name in ("VERSION", "SUBVERSION"):
             continue
@@ -135,6 +192,36 @@ def constants() -> Iterator[str]:
             yield f"#define MPI_{name} {value if value < 0 else f'{value:#x}'}"
     for name, number in COMPILED.items():
         yield f"#define {name} ((MPI_Datatype){number:#x})"
+
+
+def _other_constants(column: int) -> Iterator[str]:
+    """The definitions of Open MPI (1) or of the standard (2)."""
+    for group, name, values in table_of_constants():
+        value = values[column]
+        if value == "-":
+            continue
+        if len(group) == 1:
+            kind = next(kind for kind, letter in HANDLES.items() if letter == group)
+            if column == 1:
+                yield f"extern struct pysmpi_object {value};"
+                value = f"(void *)&{value}"
+            value = f"((MPI_{kind}){value})"
+        yield f"#define MPI_{name} {value}"
+
+
+def _attribute_functions(openmpi: bool) -> Iterator[str]:
+    """The copy and delete functions that MPI has."""
+    for prefix, kind in (("", "Comm"), ("COMM_", "Comm"), ("TYPE_", "Datatype"), ("WIN_", "Win")):
+        types = {"": ("Copy", "Delete")}.get(
+            prefix, tuple(f"{prefix[:-1].title()}_{word}_attr" for word in ("copy", "delete"))
+        )
+        for name, place, number in (("NULL_COPY", 0, 0), ("NULL_DELETE", 1, 0), ("DUP", 0, 1)):
+            if openmpi:
+                rest = "void *, void *, void *, int *" if place == 0 else "void *, void *"
+                yield f"int OMPI_C_MPI_{prefix}{name}_FN(MPI_{kind}, int, {rest});"
+                yield f"#define MPI_{prefix}{name}_FN OMPI_C_MPI_{prefix}{name}_FN"
+            else:
+                yield f"#define MPI_{prefix}{name}_FN ((MPI_{types[place]}_function *){number})"
 
 
 def prototypes() -> Iterator[str]:
@@ -161,7 +248,20 @@ def _word(function: Function, argument: Argument) -> str:
     return f"{constant}{kind}{argument.stars}{argument.name}{argument.brackets}"
 
 
-def header() -> str:
-    """The text of `mpi.h`."""
-    start = _START % MPI.Get_version()
-    return start + "\n".join([*constants(), *prototypes()]) + "\n" + _END
+def header(interface: str = "mpich") -> str:
+    """The text of `mpi.h` for a binary interface."""
+    start = _START % (INTERFACES[interface].name, *MPI.Get_version())
+    if interface == "mpich":
+        parts = [_TYPES, _FUNCTION_TYPES, _VALUES]
+        values = constants()
+    else:
+        openmpi = interface == "openmpi"
+        parts = [
+            _POINTERS % {"prefix": "ompi_" if openmpi else "MPI_ABI_"},
+            _STATUSES[interface], _FUNCTION_TYPES, _POINTER_VALUES,
+            _WEIGHTS % ((2, 3) if openmpi else (10, 11)),
+        ]  # fmt: skip
+        if not openmpi:
+            parts.append("#define MPI_BUFFER_AUTOMATIC ((void *)2)\n")
+        values = chain(_attribute_functions(openmpi), _other_constants(1 if openmpi else 2))
+    return start + "".join(parts) + "\n".join([*values, *prototypes()]) + "\n" + _END

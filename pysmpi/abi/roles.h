@@ -17,6 +17,7 @@ ROLE(lock, to_mpich, from_mpich)
 ROLE(whence, to_mpich, from_mpich)
 ROLE(order, to_mpich, from_mpich)
 ROLE(distribution, to_mpich, from_mpich)
+ROLE(darg, to_mpich, from_mpich)
 ROLE(typeclass, to_mpich, from_mpich)
 ROLE(split, to_mpich, from_mpich)
 ROLE(combiner, to_mpich, from_mpich)
@@ -143,8 +144,10 @@ contents_out(long long datatype, int *integers, void *site)
         *order = out_order(*order);
     } else if (combiner == 14) { /* DARRAY */
         const int n = integers[2];
-        for (int i = 3 + n; i < 3 + 3 * n; i++)
+        for (int i = 3 + n; i < 3 + 2 * n; i++)
             integers[i] = out_distribution(integers[i]);
+        for (int i = 3 + 2 * n; i < 3 + 3 * n; i++)
+            integers[i] = out_darg(integers[i]);
         integers[3 + 4 * n] = out_order(integers[3 + 4 * n]);
     }
 }

@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -23,34 +24,56 @@ _NOT_LINKED = ("-c", "-S", "-E", "-M", "-MM")
 _SHOW = ("-show", "-show-me", "--showme")
 
 
-def include() -> Path:
-    """The directory with `mpi.h`, which is written if it is not up to date."""
-    from pysmpi.abi.header import header
-
-    text = header()
-    place = Path(cache_directory()) / __version__ / "include"
-    file = place / "mpi.h"
-    try:
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            place.mkdir(parents=True, exist_ok=True)
-            new = place / f"mpi.h.{os.getpid()}"
-            new.write_text(text, encoding="utf-8")
-            new.replace(file)
-    except OSError as error:
-        raise UsageError(f"{file}: cannot be written: {error}") from None
+def cached(name: str, files: dict[str, str]) -> Path:
+    """The directory of this name with these files, which are written if they are not up to date."""
+    place = Path(cache_directory()) / __version__ / name
+    for each, text in files.items():
+        file = place / each
+        try:
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                place.mkdir(parents=True, exist_ok=True)
+                new = place / f"{each}.{os.getpid()}"
+                new.write_text(text, encoding="utf-8")
+                new.replace(file)
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be written: {error}") from None
     return place
 
 
-def library() -> str:
-    """The file of the library that programs are linked with."""
-    try:
-        from pysmpi.abi import engine
-    except ImportError:
+def include(interface: str) -> Path:
+    """The directory with `mpi.h` for a binary interface."""
+    from pysmpi.abi.header import header
+
+    return cached(f"include-{interface}", {"mpi.h": header(interface)})
+
+
+def library(name: str) -> str:
+    """The file of a library that programs are linked with."""
+    from pysmpi.abi.interfaces import file_of
+
+    file = file_of(name)
+    if not file.exists():
         raise UsageError(
             "this installation has no MPI library for compiled programs; install pysmpi on Linux "
             "with a C compiler"
-        ) from None
-    return str(engine.__file__)
+        )
+    return str(file)
+
+
+def choose_interface(words: list[str]) -> tuple[str, list[str]]:
+    """The binary interface that `--abi` names, MPICH's without it, and the other arguments."""
+    from pysmpi.abi.interfaces import INTERFACES
+
+    chosen, rest = "mpich", []
+    waiting = iter(words)
+    for word in waiting:
+        if word != "--abi" and not word.startswith("--abi="):
+            rest.append(word)
+            continue
+        chosen = word.partition("=")[2] or next(waiting, "")
+        if chosen not in INTERFACES:
+            raise UsageError(f"--abi: expected {', '.join(INTERFACES)}, got {chosen or 'nothing'}")
+    return chosen, rest
 
 
 def compiler(kind: str) -> list[str]:
@@ -67,15 +90,22 @@ def compiler(kind: str) -> list[str]:
 
 def line(kind: str, words: list[str]) -> list[str]:
     """The command of the compiler for the arguments of a wrapper."""
-    before = [*compiler(kind), "-fPIE", f"-I{include()}"]
+    from pysmpi.abi.interfaces import INTERFACES
+
+    interface, words = choose_interface(words)
+    before = [*compiler(kind), "-fPIE", f"-I{include(interface)}"]
     if not words or any(word in _NOT_LINKED for word in words):
         return [*before, *words]
+    c_library = INTERFACES[interface].c_library
     # The library needs Python, which programs are not linked with.
     kind_of_result = [] if "-shared" in words else ["-pie"]
-    return [*before, *words, *kind_of_result, library(), "-Wl,--allow-shlib-undefined"]
+    return [*before, *words, *kind_of_result, library(c_library), "-Wl,--allow-shlib-undefined"]
 
 
-def run(kind: str, words: tuple[str, ...]) -> int:
+def run(
+    kind: str, words: tuple[str, ...], line: Callable[[str, list[str]], list[str]] = line
+) -> int:
+    """Print the command of the compiler, or carry it out; its exit status."""
     given = list(words)
     shown = [word for word in given if word in _SHOW]
     compiling = "-compile-info" in given or "-compile_info" in given
@@ -103,6 +133,7 @@ def command(words: tuple[str, ...]) -> int:
     """Compile a program in C for `pysmpi run`, as mpicc does.
 
     The arguments are those of the compiler. -show prints its command, -compile-info and -link-info
-    the parts of it.
+    the parts of it. With --abi openmpi or --abi standard, the program has the binary interface of
+    Open MPI or the standard one of MPI 5.0 instead of MPICH's.
     """
     return run("cc", words)

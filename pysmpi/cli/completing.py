@@ -174,6 +174,7 @@ COMPLETIONS: dict[str, Completion] = {
     "algorithm": _algorithm,
     "cc words": files(".c", ".o"),
     "cxx words": files(".cpp", ".cc", ".cxx", ".o"),
+    "fc words": files(".f", ".F", ".f90", ".F90", ".o"),
     "breaks": words(lambda: ("rank=", "call=", "count=")),
     "cfg": words(_keys),
     "check": words(_checkers),

@@ -13,6 +13,6 @@ def command(words: tuple[str, ...]) -> int:
     """Compile a program in C++ for `pysmpi run`, as mpicxx does.
 
     The arguments are those of the compiler. -show prints its command, -compile-info and -link-info
-    the parts of it.
+    the parts of it. --abi chooses the binary interface as in pysmpi cc.
     """
     return run("cxx", words)

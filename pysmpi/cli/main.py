@@ -40,13 +40,14 @@ COMMANDS = {
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
     "cc": ("pysmpi.cli.cc", "Compile a program in C for a run, as mpicc does."),
     "cxx": ("pysmpi.cli.cxx", "Compile a program in C++ for a run, as mpicxx does."),
+    "fc": ("pysmpi.cli.fc", "Compile a program in Fortran for a run, as mpifort does."),
     "doctor": ("pysmpi.cli.doctor", "Check this installation."),
 }
 
 # The order of --help.
 GROUPS = {
     "Begin": ("demo", "doctor"),
-    "Run a program": ("run", "sweep", "cc", "cxx"),
+    "Run a program": ("run", "sweep", "cc", "cxx", "fc"),
     "Understand its time": ("view", "analyse", "trace", "replay", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
     "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from pysmpi.abi import elf
+import pysmpi
+from pysmpi.abi import elf, interfaces
 from pysmpi.abi.families import constants
-from pysmpi.abi.interfaces import UnservedError, interface_of
+from pysmpi.abi.header import header
+from pysmpi.abi.interfaces import INTERFACES, UnservedError, interface_of
+from pysmpi.cli.cc import line
+from pysmpi.cli.fc import line as fortran_line
 from pysmpi.errors import UsageError
 from pysmpi.mpi import MPI
+
+PROGRAMS = Path(__file__).parent / "programs"
 
 
 def test_the_table_has_the_values_of_mpi4py() -> None:
@@ -79,3 +89,127 @@ def test_refusals_have_one_line() -> None:
         with pytest.raises(UsageError, match=re.escape(words)) as caught:
             elf.replacements("prog", names)
         assert "\n" not in str(caught.value)
+
+
+INCLUDE = Path(sys.prefix) / "include"
+COMPILES = shutil.which("cc") is not None and interfaces.file_of("psm_ompi.so").exists()
+needs_compiler = pytest.mark.skipif(not COMPILES, reason="there is no C compiler")
+
+
+@needs_compiler
+@pytest.mark.parametrize("interface", list(INTERFACES))
+def test_a_program_has_the_same_results_with_each_interface(
+    interface: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "kinds"
+    words = ["--abi", interface, "-g", str(PROGRAMS / "kinds.c"), "-o", str(target)]
+    subprocess.run(line("cc", words), check=True)
+    pysmpi.run(str(target), nprocs=3)
+    ranks = [
+        f"rank {i} got {(i - 1) % 3} from {(i - 1) % 3} tag 7 count 1 null 1" for i in range(3)
+    ]
+    same = (
+        "pn 1 1", "attr 1 42", "ub 1 2147483647", "op 11", "err 1", "sub 1 1 1",
+        "MPI_COMM_WORLD 14", "cmp 1", "null 1", "w 1",
+    )  # fmt: skip
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted([*ranks, *(3 * list(same))])
+
+
+def _values(header: str, folder: str, place: Path, names: list[str]) -> list[str]:
+    """What a C program prints about the constants and the types of a header."""
+    lines = [f'printf("{name} %lld\\n", (long long)(MPI_{name}));' for name in names]
+    lines += [
+        f'printf("{name} %zu\\n", sizeof(MPI_{name}));'
+        for name in ("Comm", "Datatype", "File", "Aint", "Count", "Offset", "Fint", "Status")
+    ]
+    lines += [
+        f'printf("{name} %zu\\n", offsetof(MPI_Status, {name}));'
+        for name in ("MPI_SOURCE", "MPI_TAG", "MPI_ERROR")
+    ]
+    source = place / "values.c"
+    source.write_text(
+        f'#include <stddef.h>\n#include <stdio.h>\n#include "{header}"\n'
+        f"int main(void) {{\n{chr(10).join(lines)}\nreturn 0;\n}}\n",
+        encoding="utf-8",
+    )
+    target = place / "values"
+    subprocess.run(["cc", "-w", f"-I{folder}", str(source), "-o", str(target)], check=True)
+    return subprocess.run([target], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@needs_compiler
+def test_constants_and_layouts_of_the_standard_are_those_of_its_header(tmp_path: Path) -> None:
+    if not (INCLUDE / "mpi_abi.h").exists():
+        pytest.skip("the header mpi_abi.h of MPICH is not installed")
+    text = (INCLUDE / "mpi_abi.h").read_text(encoding="utf-8")
+    names = [
+        name
+        for _, name, values in constants()
+        if values[2] != "-" and re.search(rf"\bMPI_{name}\b", text)
+    ]
+    names += ["IN_PLACE", "BOTTOM", "STATUS_IGNORE", "UNWEIGHTED", "WEIGHTS_EMPTY"]
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mpi.h").write_text(header("standard"), encoding="utf-8")
+    ours = _values("mpi.h", str(own), tmp_path, names)
+    assert ours == _values("mpi_abi.h", str(INCLUDE), tmp_path, names)
+    assert len(ours) > 250
+
+
+@needs_compiler
+def test_constants_and_layouts_of_open_mpi_are_those_of_its_header(tmp_path: Path) -> None:
+    folder = next(
+        (
+            each
+            for each in (INCLUDE, Path("/usr/lib/x86_64-linux-gnu/openmpi/include"))
+            if (each / "mpi.h").exists()
+            and "ompi_communicator_t" in (each / "mpi.h").read_text(encoding="utf-8")
+        ),
+        None,
+    )
+    if folder is None:
+        pytest.skip("the header mpi.h of Open MPI is not installed")
+    text = (folder / "mpi.h").read_text(encoding="utf-8")
+    names = [
+        name
+        for group, name, values in constants()
+        if len(group) > 1 and values[1] != "-" and re.search(rf"\bMPI_{name}\b", text)
+        if not name.endswith("_INTEGER") or "COMBINER_H" not in name and "STRUCT" not in name
+    ]
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mpi.h").write_text(header("openmpi"), encoding="utf-8")
+    ours = _values("mpi.h", str(own), tmp_path, names)
+    assert ours == _values("mpi.h", str(folder), tmp_path, names)
+    assert len(ours) > 150
+
+
+@pytest.mark.skipif(
+    not COMPILES or shutil.which("gfortran") is None, reason="there is no compiler gfortran"
+)
+@pytest.mark.parametrize("interface", ["mpich", "openmpi"])
+def test_programs_in_fortran(
+    interface: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("ring", "ring08"):
+        words = ["--abi", interface, str(PROGRAMS / f"{name}.f90"), "-o", str(tmp_path / name)]
+        subprocess.run(fortran_line("fc", words), check=True, cwd=tmp_path)
+    pysmpi.run(str(tmp_path / "ring"), nprocs=3)
+    found = sorted(" ".join(text.split()) for text in capfd.readouterr().out.splitlines())
+    same = [
+        "MPI_COMM_WORLD 14", "[some value ] T", "any 1 T T", "attr 77 T", "err T",
+        "sum 6.0000000000000000 op 123", "ub 2147483647 T",
+    ]  # fmt: skip
+    ranks = [f"rank {i} got {(i - 1) % 3} from {(i - 1) % 3} 5 T" for i in range(3)]
+    assert found == sorted([*(3 * same), *ranks])
+    pysmpi.run(str(tmp_path / "ring08"), nprocs=3)
+    found = sorted(" ".join(text.split()) for text in capfd.readouterr().out.splitlines())
+    ranks = [f"rank {i} got {(i - 1) % 3} {(i - 1) % 3} T" for i in range(3)]
+    assert found == sorted([*ranks, "sum 0 T", "sum 3 T", "sum 3 T"])
+
+
+def test_unknown_interfaces_are_refused() -> None:
+    with pytest.raises(UsageError, match="--abi: expected mpich, openmpi, standard, got lam"):
+        line("cc", ["--abi", "lam", "a.c"])
+    with pytest.raises(UsageError, match="expected mpich or openmpi for Fortran, got standard"):
+        fortran_line("fc", ["--abi=standard", "a.f90"])
