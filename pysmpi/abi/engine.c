@@ -882,9 +882,72 @@ replacing(const replacement *table, const char *name)
 }
 
 /* Ours of a name; functions of MPI too, as another MPI library may have come first. */
+/* Of the library of Fortran, which all ranks share: they end, write and read clocks as their programs
+   do. Outside of programs, it does what it always does. */
+
+static int inside(void) { return running != NULL && running->on_own && pthread_equal(pthread_self(), thread); }
+
+static void
+shared_exit(int status)
+{
+    if (inside())
+        own_exit(status);
+    exit(status);
+}
+
+static void
+shared_abort(void)
+{
+    if (inside())
+        own_abort();
+    abort();
+}
+
+static ssize_t
+shared_write(int descriptor, const void *data, size_t size)
+{
+    if (inside() && (descriptor == 1 || descriptor == 2))
+        return (ssize_t)PYTHON(PSM_WRITE, descriptor, (intptr_t)data, (long long)size);
+    return write(descriptor, data, size);
+}
+
+static ssize_t
+shared_read(int descriptor, void *data, size_t size)
+{
+    if (inside() && descriptor == 0)
+        return (ssize_t)PYTHON(PSM_READ, descriptor, (intptr_t)data, (long long)size);
+    return read(descriptor, data, size);
+}
+
+static int
+shared_clock_gettime(clockid_t clock, struct timespec *result)
+{
+    return inside() ? own_clock_gettime(clock, result) : clock_gettime(clock, result);
+}
+
+static int
+shared_gettimeofday(struct timeval *result, void *zone)
+{
+    return inside() ? own_gettimeofday(result, zone) : gettimeofday(result, zone);
+}
+
+static const replacement OF_FORTRAN[] = {
+    {"exit", (void *)shared_exit},
+    {"abort", (void *)shared_abort},
+    {"write", (void *)shared_write},
+    {"read", (void *)shared_read},
+    {"clock_gettime", (void *)shared_clock_gettime},
+    {"gettimeofday", (void *)shared_gettimeofday},
+    {NULL, NULL},
+};
+
+#define FORTRAN_LIBRARY 2
+
 static void *
 ours_of(const char *name, int program, void *library)
 {
+    if (program == FORTRAN_LIBRARY)
+        return replacing(OF_FORTRAN, name);
     if (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0)
         return library != NULL ? dlsym(library, name) : NULL;
     void *function = replacing(REPLACED, name);
@@ -1489,6 +1552,24 @@ constants(PyObject *module, PyObject *Py_UNUSED(args))
                          (unsigned long long)(uintptr_t)MPI_WEIGHTS_EMPTY);
 }
 
+/* adopt(path): let the loaded library of Fortran serve the ranks of programs. */
+static PyObject *
+adopt(PyObject *module, PyObject *args)
+{
+    const char *path;
+    struct link_map *map;
+    if (!PyArg_ParseTuple(args, "s", &path))
+        return NULL;
+    void *library = dlopen(path, RTLD_NOLOAD | RTLD_LAZY);
+    if (library == NULL || dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) {
+        PyErr_SetString(PyExc_OSError, dlerror());
+        return NULL;
+    }
+    if (redirect(map, FORTRAN_LIBRARY) < 0)
+        return PyErr_SetFromErrno(PyExc_OSError);
+    Py_RETURN_NONE;
+}
+
 static void **
 slot(int number)
 {
@@ -1511,6 +1592,7 @@ core(PyObject *module, PyObject *Py_UNUSED(args))
 }
 
 static PyMethodDef methods[] = {
+    {"adopt", adopt, METH_VARARGS, NULL},
     {"core", core, METH_NOARGS, NULL},
     {"constants", constants, METH_NOARGS, NULL},
     {"open", open_library, METH_VARARGS, NULL},

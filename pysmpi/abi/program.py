@@ -27,6 +27,7 @@ _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
 _FOLDER = "/proc/self/fd"
 _copies = count(1)
 _CXX, _OPEN_STREAMS = "libstdc++.so", "_ZNSt8ios_base4InitC1Ev"  # the constructor of ios_base::Init
+_GFORTRAN, _UNBUFFERED = "libgfortran.so", "GFORTRAN_UNBUFFERED_PRECONNECTED"
 _cxx_streams = ctypes.create_string_buffer(64)
 
 # Of the process, whichever functions a rank sees.
@@ -69,12 +70,19 @@ class CompiledProgram(RankProgram):
         origin = os.path.dirname(self.path)
         for name in self.executable.needed:
             path = located(name, tuple(self.executable.paths), origin) or name
+            if name.startswith(_GFORTRAN):
+                # Records of several ranks may not wait in one buffer.
+                os.environ[_UNBUFFERED] = "y"
             try:
                 library = ctypes.CDLL(path, ctypes.RTLD_GLOBAL if name.startswith(_CXX) else 0)
             except OSError as error:
                 raise UsageError(
                     f"{self.name}: needs {name}, which cannot be loaded: {error}"
                 ) from None
+            finally:
+                os.environ.pop(_UNBUFFERED, None)
+            if name.startswith(_GFORTRAN):
+                engine.adopt(path)
             if name.startswith(_CXX):
                 # Programs have copies of its streams, which have to be open before.
                 getattr(library, _OPEN_STREAMS)(_cxx_streams)

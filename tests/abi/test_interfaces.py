@@ -120,7 +120,7 @@ def _values(header: str, folder: str, place: Path, names: list[str]) -> list[str
     lines = [f'printf("{name} %lld\\n", (long long)(MPI_{name}));' for name in names]
     lines += [
         f'printf("{name} %zu\\n", sizeof(MPI_{name}));'
-        for name in ("Comm", "Datatype", "File", "Aint", "Count", "Offset", "Fint", "Status")
+        for name in ("Comm", "Datatype", "File", "Aint", "Count", "Offset", "Status")
     ]
     lines += [
         f'printf("{name} %zu\\n", offsetof(MPI_Status, {name}));'

@@ -284,7 +284,10 @@ def Type_get_contents(
     array_of_integers: int, array_of_addresses: int, array_of_datatypes: int,
 ) -> None:  # fmt: skip
     integers, addresses, counts, types = datatype.Get_contents()
-    write_integers(array_of_integers, [*integers, *counts][:max_integers])
+    # Counts stand where the functions that make such datatypes have them.
+    first = {MPI.COMBINER_SUBARRAY: 1, MPI.COMBINER_DARRAY: 3}.get(datatype.combiner, 0)
+    integers[first:first] = counts
+    write_integers(array_of_integers, integers[:max_integers])
     write_integers(array_of_addresses, addresses[:max_addresses], 8)
     give_all(array_of_datatypes, types[:max_datatypes])
 
