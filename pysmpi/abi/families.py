@@ -380,7 +380,7 @@ class EntryPointText:
 
     @property
     def keyval(self) -> str:
-        return next(each for each in self.names if each.endswith("keyval"))
+        return str(next(each for each in self.names if each.endswith("keyval")))
 
     # The text.
 
