@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -495,3 +496,9 @@ def test_a_program_that_ends_has_no_long_run():
     each = found(Program("ends", [CELL], [process]), processes=1)
     assert not each.ok
     assert [check.name for check in each.checks if not check.holds] == ["no deadlock or livelock"]
+
+
+def test_a_model_is_exported_where_a_file_is_given():
+    file = io.StringIO()
+    assert found("sr1", solve=False, export=file).checks
+    assert file.getvalue().startswith("des (0,")
