@@ -44,7 +44,7 @@ def main() -> NoReturn:
     interruption.handle()
     end = QuickEnd()
     # Imports make many objects and few cycles; the search for cycles would take a sixth of a start.
-    gc.set_threshold(400_000, *gc.get_threshold()[1:])
+    gc.set_threshold(400_000)
     try:
         from pysmpi.cli.main import main as run
     except ModuleNotFoundError as error:
