@@ -232,7 +232,7 @@ def entry_points():
         stream.write(table["entry_points"]())
     return Extension(
         ENTRY_POINTS.replace("/", "."),
-        [ENTRY_POINTS + ".c", "pysmpi/abi/closures.c", "pysmpi/abi/copied.c", made],
+        [*(f"pysmpi/abi/{each}.c" for each in ("engine", "closures", "copied", "smpi")), made],
         depends=["pysmpi/abi/engine.h", "pysmpi/abi/functions.txt"],
         extra_compile_args=["-fvisibility=hidden"],
         extra_link_args=[f"-Wl,-soname,{LIBRARY}"],

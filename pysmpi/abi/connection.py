@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pysmpi.abi import chapters, engine
+from pysmpi.abi import chapters, engine, smpi
+from pysmpi.abi import process as process_calls
 from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
-from pysmpi.abi.process import CALLS, CompiledProcess, here, process_of_caller
+from pysmpi.abi.process import CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
 from pysmpi.abi.table import functions
 from pysmpi.abi.timer import timed
@@ -70,6 +71,8 @@ class _Callbacks:
         end(with_callers(error))
 
 
+# In the order of `engine.h`.
+CALLS = (*process_calls.CALLS, *smpi.CALLS)
 _callbacks = _Callbacks()
 _started: list[object] = []
 

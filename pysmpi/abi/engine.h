@@ -19,6 +19,13 @@ enum {
     PSM_GETPID,
     PSM_HOSTNAME,
     PSM_EXIT,
+    PSM_EXECUTE, /* of smpi.c */
+    PSM_EXECUTE_FLOPS,
+    PSM_SAMPLE,
+    PSM_SAMPLED,
+    PSM_SHARED_MALLOC,
+    PSM_SHARED_FREE,
+    PSM_SHARED_CALL,
     PSM_FIRST, /* of the functions of MPI */
 };
 

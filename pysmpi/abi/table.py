@@ -29,6 +29,8 @@ _TYPES = {
 OTHERS = (
     ("clock", "i"), ("sleep", "i"), ("write", "ipi"), ("read", "ipi"), ("abort", ""),
     ("getpid", ""), ("hostname", "pi"), ("exit", "ii"),
+    ("execute", "i"), ("execute_flops", "i"), ("sample", "ipipii"), ("sampled", "ipip"),
+    ("shared_malloc", "ipi"), ("shared_free", "p"), ("shared_call", "ppp"),
 )  # fmt: skip
 
 

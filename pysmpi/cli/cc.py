@@ -31,8 +31,8 @@ def cached(name: str, files: dict[str, str]) -> Path:
         file = place / each
         try:
             if not file.exists() or file.read_text(encoding="utf-8") != text:
-                place.mkdir(parents=True, exist_ok=True)
-                new = place / f"{each}.{os.getpid()}"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                new = file.with_name(f"{file.name}.{os.getpid()}")
                 new.write_text(text, encoding="utf-8")
                 new.replace(file)
         except OSError as error:
@@ -41,10 +41,14 @@ def cached(name: str, files: dict[str, str]) -> Path:
 
 
 def include(interface: str) -> Path:
-    """The directory with `mpi.h` for a binary interface."""
+    """The directory with `mpi.h` for a binary interface, and SMPI's header for that of MPICH."""
+    from pysmpi.abi import smpi
     from pysmpi.abi.header import header
 
-    return cached(f"include-{interface}", {"mpi.h": header(interface)})
+    files = {"mpi.h": header(interface)}
+    if interface == "mpich":
+        files["smpi/smpi.h"] = smpi.HEADER
+    return cached(f"include-{interface}", files)
 
 
 def library(name: str) -> str:

@@ -334,3 +334,19 @@ def test_ends_leave_nothing_behind(ends: str, end: str, text: str, status: int) 
     gc.collect()
     assert mappings() - before < 10  # a copy of the program has four or more
     assert text in str(result.deadlock or result.error)
+
+
+@pytest.mark.parametrize("compute", ["native", "none"])
+def test_the_macros_of_smpi(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str], compute: str
+) -> None:
+    pysmpi.run(compiled("sampled.c"), nprocs=4, compute=compute, host_speed="1Gf")
+    rows = [line.split() for line in capfd.readouterr().out.splitlines()]
+    assert len(rows) == 4
+    for here, local, total, passed, flops, _, last, mine, value, made in rows:
+        assert (here, total) == ("5", "6")
+        assert float(local) > 0.01 if compute == "native" else float(local) < 1e-6
+        assert float(passed) == pytest.approx(0.75, rel=1e-3)
+        assert float(flops) == pytest.approx(2.0, rel=1e-3)
+        assert (mine, value, made) == ("1", "49", "1")
+        assert last == rows[0][6]  # one memory
