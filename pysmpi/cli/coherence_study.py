@@ -17,8 +17,9 @@ from pysmpi.io.output import OutputFile
 from pysmpi.text import seconds, size, whole
 
 if TYPE_CHECKING:
+    from pysmpi.coherence.study import Study
     from pysmpi.memory.primitives.placement import Latencies, Position
-    from pysmpi.memory.primitives.study import Figures, Study
+    from pysmpi.memory.primitives.solution import Figures
 
 FAILED = 1
 
@@ -177,11 +178,11 @@ def study_command(
     does not hold: mutual exclusion, no deadlock, coherence, equivalence with the specification,
     and those of --property.
     """
+    from pysmpi.coherence.properties import parse_property
+    from pysmpi.coherence.study import study
     from pysmpi.memory.coherence import protocol
     from pysmpi.memory.primitives.library import program as find_program
     from pysmpi.memory.primitives.placement import latencies
-    from pysmpi.memory.primitives.properties import parse_property
-    from pysmpi.memory.primitives.study import study
 
     properties = [parse_property(text) for text in stated]
     if export is not None and not export.endswith(".aut"):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from pysmpi.coherence.study import Figures, Sizes, study
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives import program
 from pysmpi.memory.primitives.placement import at_distance, latencies
-from pysmpi.memory.primitives.study import Figures, Sizes, study
 
 PRIMITIVES = {"1": "sr1", "2": "sr2"}
 PROTOCOLS = {"A": "FAME-A", "B": "FAME-B"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pysmpi.memory.primitives.study import Figures
+from pysmpi.coherence.study import Figures
 from studies.fame.chains import CURVES, DISTANCES, PLACES, solved
 from studies.framework import Curve, Panel, Result, Row, study
 

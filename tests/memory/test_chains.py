@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysmpi.coherence.interleaved import interleaved
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives import program, steady
 from pysmpi.memory.primitives.bisimulation import TAU, branching_classes, equivalent
 from pysmpi.memory.primitives.chain import NO_LABEL, Chain, generate
 from pysmpi.memory.primitives.functional import model
-from pysmpi.memory.primitives.interleaved import interleaved
 from pysmpi.memory.primitives.lumping import lump
 from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import at_distance, latencies

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from flag_primitive import program as flag_program
 
+from pysmpi.coherence.study import study
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives import (
@@ -25,7 +26,6 @@ from pysmpi.memory.primitives import (
     store,
 )
 from pysmpi.memory.primitives.placement import at_distance, latencies, parse_mapping
-from pysmpi.memory.primitives.study import study
 
 pytestmark = pytest.mark.slow  # scipy solves the chains
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 import pysmpi
+from pysmpi.coherence.study import study
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.lines.machine import costs_of
 from pysmpi.memory.lines.pingpong import multi_line, single_line
 from pysmpi.memory.primitives import program
 from pysmpi.memory.primitives.placement import at_distance, latencies
-from pysmpi.memory.primitives.study import study
 from pysmpi.platform.loader import MACHINES
 
 pytestmark = pytest.mark.slow  # scipy solves the chains

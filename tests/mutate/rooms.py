@@ -18,6 +18,7 @@ TESTS = {
     "api": ["job", "reports", "mpi/test_runs.py"],
     "checkers": ["checkers", "bugs", "explore"],
     "cluster": ["cluster", "explore/test_cluster.py", "sweeps"],
+    "coherence": ["memory", "cli/test_cli_coherence_study.py"],
     "diagnostics": ["reports", "cli/test_cli_lists.py", "bugs"],
     "errors": ["reports", "platform"],
     "hints": ["hints", "apps/test_apps_annotated.py", "shadow"],

@@ -14,8 +14,9 @@ from functools import lru_cache
 from pysmpi.errors import UsageError
 from pysmpi.memory.coherence import protocol
 from pysmpi.memory.primitives.library import program
+from pysmpi.memory.primitives.machine import PrimitiveMachine
 from pysmpi.memory.primitives.placement import Latencies, at_distance, of_node
-from pysmpi.memory.primitives.study import study
+from pysmpi.memory.primitives.solution import solution
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.models import Builder, memory_model
 from pysmpi.memory.transfer.room import Room
@@ -39,11 +40,11 @@ def fame(settings: Settings) -> Builder:
     overhead = added_overhead(settings)
 
     def build(room: Room, source: int, destination: int, sender: int, receiver: int) -> Channel:
-        found = of_node(room.node)
-        rows = tuple(tuple(sorted(row.items())) for row in found.distances)
+        latencies = of_node(room.node)
+        rows = tuple(tuple(sorted(row.items())) for row in latencies.distances)
         far = max(0, room.node.distance(sender, receiver))
         packet = packet_seconds(
-            primitive, table or room.node.protocol, found.name, found.hit, rows, far
+            primitive, table or room.node.protocol, latencies.name, latencies.hit, rows, far
         )
         line = room.node.line
 
@@ -63,11 +64,12 @@ def packet_seconds(
     """The mean latency of a packet between processes at distance `far`; `rows` are latencies."""
     priced = Latencies(node, hit, tuple(dict(row) for row in rows), ())
     chosen = program(primitive)
-    found = study(chosen, protocol(table), at_distance(2, far, max(3, len(rows))), priced)
-    if found.solved is None:
-        wrong = next(each for each in found.checks if not each.holds)
+    positions = at_distance(2, far, max(3, len(rows)))
+    solved = solution(PrimitiveMachine(chosen, protocol(table), positions, priced))
+    if not solved.ok:
+        wrong = next(each for each in solved.checks if not each.holds)
         raise UsageError(
             f"memory/primitive: {primitive} on {table}: expected a program that is right, but "
             f"{wrong.name} fails: {wrong.detail}"
         )
-    return found.solved.latency
+    return solved.figures().latency

@@ -25,7 +25,6 @@ BATCHES = 20
 _T99 = 2.861
 
 EXPONENTIAL, CONSTANT = "exponential", "constant"
-DISTRIBUTIONS = (EXPONENTIAL, CONSTANT)
 
 
 @dataclass(frozen=True)

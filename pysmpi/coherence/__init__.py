@@ -1,0 +1,1 @@
+"""Studies of small programs over shared memory: their properties, sizes, chains and simulations."""
