@@ -33,9 +33,10 @@ from pysmpi.collectives.call import Call
 from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.collectives.selection import Selection
 from pysmpi.errors import PysmpiError
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 from pysmpi.network.models import find

@@ -19,10 +19,11 @@ sys.path.insert(0, str(TOP))
 
 from pysmpi.kernel import engine as engine_module  # noqa: E402
 from pysmpi.kernel.activities import Activity, Constraint  # noqa: E402
+from pysmpi.kernel.core import Core  # noqa: E402
 from pysmpi.kernel.engine import Engine  # noqa: E402
 from pysmpi.kernel.events import EventQueue  # noqa: E402
 from pysmpi.kernel.plan import Plan, Transport  # noqa: E402
-from pysmpi.kernel.process import Core, Process  # noqa: E402
+from pysmpi.kernel.process import Process  # noqa: E402
 from pysmpi.kernel.requests import Context  # noqa: E402
 from pysmpi.kernel.schedule import Schedule  # noqa: E402
 from pysmpi.kernel.sharing import System  # noqa: E402

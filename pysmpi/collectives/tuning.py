@@ -12,9 +12,10 @@ from pysmpi.collectives import registry
 from pysmpi.collectives.building import build, named_schedules
 from pysmpi.collectives.call import OPERATIONS, REDUCING, Call
 from pysmpi.collectives.selection import Selection, resolve
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context
 from pysmpi.kernel.schedule import Schedule
 

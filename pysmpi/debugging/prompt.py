@@ -19,7 +19,8 @@ from pysmpi import text
 from pysmpi.kernel.matching import ANY, mailboxes_of
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.python.frames import is_ours, shorten, suspended_frame, trace_stack
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import describe
 from pysmpi.reports.waiting import WaitFinder
 from pysmpi.text import whole

@@ -15,9 +15,10 @@ from pysmpi.errors import UsageError
 from pysmpi.faults.specification import Fault
 from pysmpi.faults.speeds import SpeedProfile
 from pysmpi.kernel.activities import Activity, Bundle, members_of
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Flow
 from pysmpi.kernel.plan import PlanBook
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.platform.model import Platform
 from pysmpi.platform.points import Link

@@ -21,7 +21,8 @@ from pysmpi.kernel.requests import Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.platform.profiles import LINK_STATE, OF_HOSTS, ProfileDef
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import group_waits, table
 from pysmpi.reports.exit_status import MPI_ERROR
 from pysmpi.reports.result import Result

@@ -6,7 +6,7 @@ import math
 import operator
 
 from pysmpi.errors import UsageError
-from pysmpi.kernel.process import Pace
+from pysmpi.kernel.core import Pace
 from pysmpi.platform.profiles import Course
 
 # Rounds of a profile that are gone through one by one, as SimGrid does; more are multiplied.

@@ -12,7 +12,8 @@ from pysmpi.kernel.process import Process
 from pysmpi.machine import Machine
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.platform.placement import Slot
-from pysmpi.ranks.simulation import Outcome, Simulation
+from pysmpi.ranks.outcomes import Outcome
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result, plain
 from pysmpi.reports.unreceived import unreceived
 from pysmpi.time.cpu_time import OTHER_THREADS
@@ -55,7 +56,7 @@ def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Res
             job.remarks.append(left)
     return Result(
         nprocs=job.options.nprocs,
-        seconds=max((outcome.date for outcome in outcomes), default=engine.now),
+        seconds=max((outcome.time for outcome in outcomes), default=engine.now),
         wall_seconds=wall,
         hosts=len({slot.host.name for slot in machine.slots}),
         platform=machine.platform.name,
@@ -108,13 +109,13 @@ def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:
     others = OTHER_THREADS.peek(rank)
     if others is not None:
         compute += others.compute_seconds
-        left = max(0.0, outcome.date - compute)
+        left = max(0.0, outcome.time - compute)
         communication = min(communication, left)
         core_wait = min(core_wait, left - communication)
     return {
         "rank": rank.pid,
         "host": rank.host.name,
-        "end_seconds": outcome.date,
+        "end_seconds": outcome.time,
         "compute_seconds": compute,
         "communication_seconds": communication,
         "wait_seconds": max(0.0, communication - process.overhead_seconds),

@@ -84,7 +84,7 @@ class Index:
         self.probes: list[Receive] = NO_PROBES
         # By source, the time (s) at which the last of its unexpected sends arrives.
         self.latest: dict[int, float] = NO_TIMES
-        self.taken: i32 = 0  # number of matched sends that may still be in lanes
+        self.stale: i32 = 0  # number of matched sends that may still be in lanes
         self.kinds: i16 = 0  # kinds of lanes, as bits
 
 
@@ -503,11 +503,11 @@ class Mailbox(AbstractMailbox):
         if index is NO_INDEX:
             return
         if index.kinds != 0:
-            index.taken += 1
-            if index.taken > 2 * self.unexpected:
+            index.stale += 1
+            if index.stale > 2 * self.unexpected:
                 index.lanes = NO_LANES
                 index.kinds = 0
-                index.taken = 0
+                index.stale = 0
         if self.unexpected == 0:
             index.sends = NO_CHAINS
             index.latest = NO_TIMES

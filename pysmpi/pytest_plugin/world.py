@@ -39,7 +39,8 @@ from pysmpi.pytest_plugin.leftovers import Starts, leftovers
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.plans import OWN
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import DeadlockReport, find_deadlock, table
 from pysmpi.reports.result import Result
 from pysmpi.text import did_you_mean

@@ -34,19 +34,20 @@ class AddressSpace:
         self.first = (0, used)  # ranks that have begun, and the use then
         self.most = limit - min(MARGIN, (limit - used) // 4)
 
-    def check(self, begun: int, ranks: int) -> None:
+    def check(self, started: int, ranks: int) -> None:
         """Raise `OutOfMemory` if the next ranks may not fit; `begun` of `ranks` have begun."""
         used = _used()
-        if begun == EVERY:
-            self.first = begun, used  # with the modules that the first ranks have loaded
+        if started == EVERY:
+            self.first = started, used  # with the modules that the first ranks have loaded
         if used > self.most:
             before, base = self.first
-            each = (used - base) / max(begun - before, 1)
-            needed = max(used + each * (ranks - begun), self.limit) + MARGIN
+            each = (used - base) / max(started - before, 1)
+            needed = max(used + each * (ranks - started), self.limit) + MARGIN
             raise OutOfMemory(
-                f"out of memory: {begun:,} of {count(ranks, 'rank')} have begun, and this process "
-                f"uses {used >> 20:,} of the {self.limit >> 20:,} MiB that its limit allows; "
-                f"expected a limit of about {int(needed) >> 20:,} MiB (ulimit -v), or fewer ranks"
+                f"out of memory: {started:,} of {count(ranks, 'rank')} have begun, and this "
+                f"process uses {used >> 20:,} of the {self.limit >> 20:,} MiB that its limit "
+                f"allows; expected a limit of about {int(needed) >> 20:,} MiB (ulimit -v), or "
+                "fewer ranks"
             )
 
 

@@ -44,7 +44,7 @@ class ObservedCalls:
     def _observed(self, procedure: Procedure, function: Any) -> object:
         """A function in place of that of a call."""
         methods, open_calls = self.methods, self._open
-        made, returned, failed, left = (methods[event] for event in EVENTS)
+        on_begin, returned, failed, left = (methods[event] for event in EVENTS)
         universe, engine = self.universe, self.universe.engine
 
         def observed(*values: Any, **named: Any) -> object:
@@ -57,7 +57,7 @@ class ObservedCalls:
                 return function(*values, **named)
             open_calls.add(id(call))
             try:
-                _quietly(rank, made, call)
+                _quietly(rank, on_begin, call)
                 try:
                     result = function(*values, **named)
                 except Exception as error:

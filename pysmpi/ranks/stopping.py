@@ -72,8 +72,8 @@ class StoppedRank(Rank):
 def refuse() -> NoReturn:
     """Raise `Stop` in the running fiber; abandon the fiber if this happened often."""
     fiber: Any = fiber_of(getcurrent())
-    fiber.told = getattr(fiber, "told", 0) + 1
-    if fiber.told > MOST:
+    fiber.refusals = getattr(fiber, "told", 0) + 1
+    if fiber.refusals > MOST:
         leave_for_good(fiber)
     raise Stop
 
@@ -115,7 +115,7 @@ def end(fiber: Any, once: bool = False) -> None:
     if fiber.dead or getattr(fiber, "left", False):
         return
     if once:
-        fiber.told = MOST
+        fiber.refusals = MOST
     fiber.parent = getcurrent()
     with _limit.over(fiber):
         (getattr(fiber, "waiting", None) or fiber).throw(Stop)
@@ -241,7 +241,7 @@ def begin() -> None:
 
 def _searches() -> list[int]:
     """The number of times that Python has looked for cycles among objects that are not young."""
-    return [found["collections"] for found in gc.get_stats()[1:]]
+    return [generation["collections"] for generation in gc.get_stats()[1:]]
 
 
 class Silence:

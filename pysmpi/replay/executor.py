@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.plan import Plan
-from pysmpi.kernel.process import FRESH, NO_PLANS, POSTED, Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import AbstractEngine, Context, KernelRequest
 from pysmpi.kernel.schedule import MOST_TAGS, Schedule
+from pysmpi.kernel.steps import FRESH, NO_PLANS, POSTED
 
 # Kinds of actions.
 SENDS: Final = 0  # a blocking send

@@ -7,7 +7,8 @@ from typing import Any
 
 from pysmpi.errors import UsageError
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.process import Follower, Process
+from pysmpi.kernel.follower import Follower
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import STANDARD, Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, ISEND, RECV, SEND, WAITALL, Schedule
 from pysmpi.replay.joints import JointRequests
@@ -319,7 +320,7 @@ class RecordedPlayer:
         follower.prepare(schedule, kind, me, tag)
         if recorder is not None:
             recorder.follow(follower, entered)
-        led = main.lead(follower)
+        led = follower.led_by(main)
         if led is not None:
             main.waits = [led]
             main.all = True

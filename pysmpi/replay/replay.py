@@ -13,8 +13,9 @@ from pysmpi.collectives import cache
 from pysmpi.collectives.layout import Nodes
 from pysmpi.errors import UsageError
 from pysmpi.isolation.collection import rarely
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.machine import UNKNOWN_SPEED, Machine
 from pysmpi.platform.model import Host

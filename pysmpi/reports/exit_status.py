@@ -16,7 +16,8 @@ from pysmpi.isolation.program_errors import (
 from pysmpi.mpi.base.constants import ERR_TRUNCATE
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.ranks.simulation import Outcome, RankState, Simulation
+from pysmpi.ranks.outcomes import Outcome, RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import DeadlockError, DeadlockReport
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from pysmpi.collectives.call import arguments_of
-from pysmpi.kernel.process import Lead, Process
+from pysmpi.kernel.follower import Lead
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send, Transfer
 from pysmpi.kernel.schedule import IRECV, RECV
 from pysmpi.mpi.base.ranks import Fiber
@@ -89,17 +90,17 @@ class CallRecorder:
             process = simulation.universe.processes[rank]
             thread = self._threads.get(process)
             last = 0.0 if thread is None else thread.last
-            if outcome.date > last + _NOTHING:
+            if outcome.time > last + _NOTHING:
                 record = TracedCall("", rank, 0, "")
                 self._calls += 1
                 record.number = self._calls
                 # The last compute of a rank is not billed before its end.
-                compute = min(process.debt, outcome.date - last)
-                if outcome.date - compute > last + _NOTHING:
-                    record.operations.append((PASS, outcome.date - compute - last))
+                compute = min(process.debt, outcome.time - last)
+                if outcome.time - compute > last + _NOTHING:
+                    record.operations.append((PASS, outcome.time - compute - last))
                 if compute > 0.0:
                     record.operations.append((COMPUTE, compute))
-                record.start = record.end = outcome.date
+                record.start = record.end = outcome.time
                 self._between(record)
 
     def _thread(self, process: Process) -> ThreadNotes:

@@ -58,12 +58,12 @@ class Recorder(Instrument):
             if self._events is not None:
                 processes = simulation.universe.processes
                 self._events.finish(
-                    [(process, one.date, one.status) for process, one in zip(processes, outcomes)]
+                    [(process, one.time, one.status) for process, one in zip(processes, outcomes)]
                 )
                 finish = getattr(self._sink, "finish", None)
                 if finish is not None:
                     finish()
-            self.format.end([outcome.date for outcome in outcomes])
+            self.format.end([outcome.time for outcome in outcomes])
         self.format.close()
 
     def close(self, error: BaseException | None) -> None:

@@ -18,7 +18,8 @@ from pysmpi.job.interpreter import Interpreter
 from pysmpi.mpi.base.ranks import FreeTransport, Rank, current
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 
 
 class InterpretedRanks:

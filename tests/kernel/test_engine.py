@@ -8,9 +8,10 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from pysmpi.kernel.activities import Constraint
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import BUFFERED, SYNCHRONOUS, Context, Receive, Send, Transfer
 from pysmpi.kernel.schedule import Schedule
 
@@ -278,7 +279,8 @@ def test_processes_that_run_for_ever_at_one_instant_end_the_run():
     # The limit of compiled code is a constant, which takes long to reach.
     program = """
 import pysmpi.kernel.engine as engine
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.core import Core
+from pysmpi.kernel.process import Process
 from pysmpi.mpi.base.ranks import FreeTransport
 
 engine.MOST_RUNS = 100

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.events import Event, EventQueue, events_of
 from pysmpi.kernel.plan import Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 
 # Few dates, so that many events share one.
 DATES = st.integers(0, 5).map(float)

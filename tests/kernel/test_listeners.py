@@ -4,9 +4,10 @@ import pytest
 from greenlet import getcurrent, greenlet
 from test_engine import Wire
 
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.listeners import EVENTS, Listeners
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Receive, Send
 from pysmpi.kernel.schedule import Schedule
 

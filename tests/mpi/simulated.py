@@ -12,7 +12,8 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 
 
 class Wire(Transport):

@@ -257,7 +257,7 @@ def on_one_core(main: Callable[[Rank, Clock], Any]) -> Simulation:
 
 def test_compute_after_the_last_call_shares_its_core() -> None:
     simulation = on_one_core(lambda rank, clock: clock.compute(0.11))
-    assert [outcome.date for outcome in simulation.outcomes] == pytest.approx([0.22, 0.22])
+    assert [outcome.time for outcome in simulation.outcomes] == pytest.approx([0.22, 0.22])
 
 
 def test_to_wait_for_the_core_is_not_communication() -> None:

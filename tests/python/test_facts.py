@@ -192,9 +192,9 @@ from pysmpi.isolation.kinds import assigned, attributes, tools
 from pysmpi.patching import lookalike
 from pysmpi.patching.patches import Patches
 from pysmpi.patching.replacing import methods
-from pysmpi.ranks import simulation
+from pysmpi.ranks import switching
 off = {
-    "frame-stacks": simulation.waiting is simulation.beginning,
+    "frame-stacks": switching.waiting is switching.beginning,
     "dictionary-versions": versions.Versions is versions.NoVersions,
     "assignments": attributes.attribute_hooks is None,
     "trace-functions": tools._read is tools._read_python,

@@ -17,9 +17,10 @@ from weakref import WeakValueDictionary
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Plan, Transport
-from pysmpi.kernel.process import Core, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
@@ -603,9 +604,3 @@ class WaitOfGreenlets:
             else:
                 del running.state
             process.resume, fiber.waiting, rank.record = resume, None, record
-
-
-def set_current(rank: Rank) -> None:
-    """Use `rank` outside of simulations (for tests)."""
-    global outside
-    outside = rank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pysmpi.kernel.process import Follower
+from pysmpi.kernel.follower import Follower
 from pysmpi.kernel.requests import Context, KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
@@ -73,7 +73,7 @@ class CollectiveOperation(RequestOperation):
 
             follower.resume = resume
         follower.prepare(schedule, context, me, tag)
-        led = main.lead(follower)
+        led = follower.led_by(main)
         if led is not None:
             main.wait([led])
 

@@ -14,8 +14,9 @@ from pysmpi.kernel.choices import NO, TEST
 from pysmpi.kernel.engine import Alarm
 from pysmpi.kernel.events import Event
 from pysmpi.kernel.matching import mailbox_of
-from pysmpi.kernel.process import Execution, Process
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.kernel.steps import Execution
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.mpi.base.state import StateSlot
 

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.kernel.activities import Bundle
 from pysmpi.kernel.engine import Alarm
-from pysmpi.kernel.process import Execution, Process
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.steps import Execution
 from pysmpi.python.frames import (
     activations,
     current_site,

@@ -1,0 +1,48 @@
+"""Cores: their speed, which may change with time, and the resource that their residents share."""
+
+from typing import Optional
+
+from mypy_extensions import mypyc_attr
+
+from pysmpi.kernel.activities import Constraint
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Pace:
+    """The speed of a core as a function of time, as a fraction of the full speed."""
+
+    def seconds(self, begin: float, work: float) -> float:
+        """The seconds that `work` seconds at full speed take from the time `begin` (s) on."""
+        return work
+
+
+class Core:
+    """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it.
+
+    With a `pace` its speed changes; `factor` is the present fraction of the full speed.
+    """
+
+    def __init__(self, speed: float, host: str = "", number: int = 0) -> None:
+        self.speed: float = speed
+        self.host: str = host
+        self.number: int = number
+        self.residents: int = 0
+        self.shared: Optional[Constraint] = None
+        self.pace: Optional[Pace] = None
+        self.factor: float = 1.0
+
+    def alone(self, begin: float, seconds: float) -> float:
+        """The seconds that compute takes on a core of its own; at full speed it takes `seconds`."""
+        pace = self.pace
+        return seconds if pace is None else pace.seconds(begin, seconds)
+
+    def bills_alone(self) -> bool:
+        """Whether only the pace determines the time of compute: no others share the core."""
+        return self.pace is not None and self.residents <= 1
+
+    @property
+    def constraint(self) -> Constraint:
+        """The resource that several residents share; most cores have one resident and need none."""
+        if self.shared is None:
+            self.shared = Constraint(self.speed * self.factor, f"{self.host}/{self.number}")
+        return self.shared
