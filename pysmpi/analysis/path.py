@@ -72,14 +72,6 @@ class CriticalPath:
             found[piece.cause] += piece.seconds
         return found
 
-    def by_rank(self) -> dict[int, float]:
-        """Seconds of the compute of each rank."""
-        found: dict[int, float] = defaultdict(float)
-        for piece in self.pieces:
-            if piece.cause == COMPUTE:
-                found[piece.rank] += piece.seconds
-        return dict(found)
-
     def by_place(self) -> list[tuple[str, str, float]]:
         """Causes and places with their seconds, the longest first."""
         found: dict[tuple[str, str], float] = defaultdict(float)

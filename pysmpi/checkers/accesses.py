@@ -56,17 +56,17 @@ _WRITERS = frozenset(
 )
 _BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)  # whose body may share their line
 # By the identity of a code, whose hash takes long, with the code itself.
-_KNOWN: dict[int, tuple[CodeType, dict[int, list[Use]]]] = {}
+_USES_BY_CODE: dict[int, tuple[CodeType, dict[int, list[Use]]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[int, list[Use]]:
     """The uses of memory in a file, by line; empty if there is no source."""
-    known = _KNOWN.get(id(code))
-    if known is None:
-        if len(_KNOWN) > 10_000:
-            _KNOWN.clear()
-        known = _KNOWN[id(code)] = code, _of_file(code.co_filename)
-    return known[1]
+    entry = _USES_BY_CODE.get(id(code))
+    if entry is None:
+        if len(_USES_BY_CODE) > 10_000:
+            _USES_BY_CODE.clear()
+        entry = _USES_BY_CODE[id(code)] = code, _of_file(code.co_filename)
+    return entry[1]
 
 
 _FILES: dict[tuple[str, int], dict[int, list[Use]]] = {}
@@ -78,45 +78,45 @@ def _of_file(file: str) -> dict[int, list[Use]]:
         return {}
     text = "".join(lines)
     key = file, hash(text)
-    found = _FILES.get(key)
-    if found is None:
+    uses = _FILES.get(key)
+    if uses is None:
         try:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             tree = ast.Module([], [])
-        found = {}
-        _statements(tree, found, set())
+        uses = {}
+        _statements(tree, uses, set())
         if len(_FILES) > 1000:
             _FILES.clear()
-        _FILES[key] = found
-    return found
+        _FILES[key] = uses
+    return uses
 
 
-def _statements(tree: ast.AST, found: dict[int, list[Use]], calling: set[int]) -> None:
+def _statements(tree: ast.AST, uses: dict[int, list[Use]], calling: set[int]) -> None:
     """Collect the uses of each statement at its first line, without those of its inner blocks."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.stmt):
-            uses: list[Use] = []
-            _statement(node, uses)
+            of_statement: list[Use] = []
+            _statement(node, of_statement)
             if isinstance(tree, _BLOCKS) and tree.lineno == node.lineno:
                 plain = isinstance(tree, ast.If) and node in tree.body
                 guard = tree.test if plain and isinstance(tree, ast.If) else ast.Yield()
-                uses = [
+                of_statement = [
                     use._replace(
                         guard=guard
                         if use.guard is None
                         else ast.BoolOp(ast.And(), [guard, use.guard])
                     )
-                    for use in uses
+                    for use in of_statement
                 ]
             # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
-            if uses and node.lineno not in calling:
-                found.setdefault(node.lineno, []).extend(uses)
+            if of_statement and node.lineno not in calling:
+                uses.setdefault(node.lineno, []).extend(of_statement)
             if not hasattr(node, "body") and any(
                 isinstance(inner, ast.Call) for inner in ast.walk(node)
             ):
                 calling.add(node.lineno)
-        _statements(node, found, calling)
+        _statements(node, uses, calling)
 
 
 def _statement(node: ast.stmt, uses: list[Use]) -> None:
@@ -321,8 +321,8 @@ def _memory(use: Use, frame: FrameType) -> Any:
             return None
         index = _evaluate(node.slice, frame)
         if use.needs_scalar:
-            found = array[index]
-            if isinstance(found, np.ndarray) and np.may_share_memory(found, array):
+            part = array[index]
+            if isinstance(part, np.ndarray) and np.may_share_memory(part, array):
                 return None  # another name for a part
         return array[_widened(index, array)]
     value = _evaluate(node, frame)
@@ -376,9 +376,9 @@ def _evaluate(node: ast.AST, frame: FrameType) -> Any:
                 return getattr(owner, name)
             if isinstance(owner, np.ndarray) and name in ("size", "ndim", "shape"):
                 return getattr(owner, name)
-            found = getattr(type(owner), name, None)
+            attribute = getattr(type(owner), name, None)
             if type(owner).__module__.startswith(("pysmpi.mpi", "mpi4py")) and (
-                name in ("rank", "size") and found is not None
+                name in ("rank", "size") and attribute is not None
             ):
                 return getattr(owner, name)
             raise Unknown

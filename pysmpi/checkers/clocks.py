@@ -25,16 +25,16 @@ _PREFIX = frozenset(("Scan", "scan", "Exscan", "exscan"))
 class Stamp:
     """The clock of a rank at one moment: its own count, and the counts of others that it knows."""
 
-    __slots__ = ("pid", "count", "known")
+    __slots__ = ("pid", "count", "others")
 
-    def __init__(self, pid: int, count: int, known: dict[int, int]) -> None:
+    def __init__(self, pid: int, count: int, others: dict[int, int]) -> None:
         self.pid = pid
         self.count = count
-        self.known = known
+        self.others = others
 
     def get(self, pid: int) -> int:
         """The last count of a rank that happened before."""
-        return self.count if pid == self.pid else self.known.get(pid, 0)
+        return self.count if pid == self.pid else self.others.get(pid, 0)
 
 
 class Clock:
@@ -46,48 +46,52 @@ class Clock:
     other rank had then.
     """
 
-    __slots__ = ("pid", "count", "known", "shared")
+    __slots__ = ("pid", "count", "others", "shared")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.count = 0
-        self.known: dict[int, int] = {}
+        self.others: dict[int, int] = {}
         self.shared = False
 
     def get(self, pid: int) -> int:
         """The last count of a rank that happened before now."""
-        return self.count if pid == self.pid else self.known.get(pid, 0)
+        return self.count if pid == self.pid else self.others.get(pid, 0)
 
     def stamp(self) -> Stamp:
         """The clock at this moment."""
         self.shared = True
-        return Stamp(self.pid, self.count, self.known)
+        return Stamp(self.pid, self.count, self.others)
 
     def learn(self, stamp: Stamp) -> None:
         """Learn the counts that another rank knew at a moment."""
         pid = stamp.pid
-        if pid == self.pid or 0 < stamp.count <= self.known.get(pid, 0):
+        if pid == self.pid or 0 < stamp.count <= self.others.get(pid, 0):
             return
-        if stamp.known is not self.known:
-            self.learn_all(stamp.known)
+        if stamp.others is not self.others:
+            self.learn_all(stamp.others)
         if stamp.count:
             self._own()[pid] = stamp.count
 
-    def learn_all(self, known: dict[int, int]) -> None:
+    def learn_all(self, others: dict[int, int]) -> None:
         """Learn the counts of several ranks."""
-        mine = self.known
-        news = [item for item in known.items() if mine.get(item[0], 0) < item[1]]
+        mine = self.others
+        news = [item for item in others.items() if mine.get(item[0], 0) < item[1]]
         if news:
-            if len(news) == len(known) and len(known) >= len(mine) and mine.keys() <= known.keys():
-                self.known, self.shared = dict(known), False
+            if (
+                len(news) == len(others)
+                and len(others) >= len(mine)
+                and mine.keys() <= others.keys()
+            ):
+                self.others, self.shared = dict(others), False
             else:
                 self._own().update(news)
 
     def _own(self) -> dict[int, int]:
         if self.shared:
-            self.known = dict(self.known)
+            self.others = dict(self.others)
             self.shared = False
-        return self.known
+        return self.others
 
 
 class ClockMeeting:
@@ -120,13 +124,13 @@ class Clocks:
         self.of: dict[int, Clock] = {}
         self.sent: dict[KernelRequest, Stamp] = {}
         self.posted: dict[KernelRequest, Stamp] = {}  # of receives
-        self.known: dict[KernelRequest, Stamp] = {}  # of complete requests, for their ranks
+        self.completed: dict[KernelRequest, Stamp] = {}  # of complete requests, for their ranks
         self.starts: dict[int, list[KernelRequest]] = {}  # by id of the call
         self.awaited: dict[int, list[Any]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
         self.counts: dict[tuple[object, int], int] = {}
         self.meetings: dict[tuple[object, int], ClockMeeting] = {}
-        self.begun: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
+        self.nonblocking: dict[int, tuple[CallGroup, int, MpiCall]] = {}  # by id of an operation
         self.locks: dict[tuple[object, int], tuple[Clock, Clock]] = {}  # exclusive, any
         self.held: dict[tuple[object, int, int], bool] = {}
         self.signals: dict[tuple[object, str, int, int], list[Stamp]] = {}
@@ -175,16 +179,16 @@ class Clocks:
         for operation, messages in self.awaited.pop(id(call), ()):
             for request in messages:
                 self._learn(clock, request)
-            begun = self.begun.get(id(operation))
-            if begun is not None and operation.request is not None and operation.request.done:
-                del self.begun[id(operation)]
-                self._leave(pid, *begun)
+            started = self.nonblocking.get(id(operation))
+            if started is not None and operation.request is not None and operation.request.done:
+                del self.nonblocking[id(operation)]
+                self._leave(pid, *started)
         inside = self.inside.pop(id(call), None)
         if inside is not None:
             group, number = inside
             operation = getattr(result, "_impl", None)
             if call.name[0] == "I" and operation is not None:
-                self.begun[id(operation)] = group, number, call
+                self.nonblocking[id(operation)] = group, number, call
             elif not call.name.endswith("_init"):
                 self._leave(pid, group, number, call)
         if isinstance(call.values[0] if call.values else None, Win):
@@ -198,7 +202,7 @@ class Clocks:
 
     def _learn(self, clock: Clock, request: KernelRequest) -> None:
         if request.done:
-            learnt = self.known.pop(request, None)
+            learnt = self.completed.pop(request, None)
             if learnt is not None:
                 clock.learn(learnt)
 
@@ -254,14 +258,14 @@ class Clocks:
         clock = self.sent.pop(send, None)
         if clock is None:
             return
-        self.known[receive] = clock
+        self.completed[receive] = clock
         posted = self.posted.pop(receive, None)
         if posted is None:  # a message that Mprobe has found
             call = self.session.call_on(receive.context.members[receive.destination])
             if call is not None:
                 self.starts.setdefault(id(call), []).append(receive)
         if send.mode == SYNCHRONOUS and posted is not None:
-            self.known[send] = posted
+            self.completed[send] = posted
 
     # One-sided synchronization.
 
@@ -287,13 +291,13 @@ class Clocks:
             targets = range(communicator.size) if name == "Unlock_all" else [call.arguments["rank"]]
             for target in targets:
                 exclusive = self.held.pop((key, pid, target), False)
-                known = self.locks.get((key, target))
-                if known is None:
-                    known = self.locks[key, target] = Clock(-1), Clock(-1)
+                lock = self.locks.get((key, target))
+                if lock is None:
+                    lock = self.locks[key, target] = Clock(-1), Clock(-1)
                 stamp = clock.stamp()
-                known[1].learn(stamp)
+                lock[1].learn(stamp)
                 if exclusive:
-                    known[0].learn(stamp)
+                    lock[0].learn(stamp)
 
     def _synchronized(self, call: MpiCall) -> None:
         """Let a rank learn from the clocks that its call has met."""
@@ -315,9 +319,9 @@ class Clocks:
             for target in targets:
                 if isinstance(target, int):
                     self.held[key, pid, target] = exclusive
-                    known = self.locks.get((key, target))
-                    if known is not None:
-                        clock.learn((known[1] if exclusive else known[0]).stamp())
+                    lock = self.locks.get((key, target))
+                    if lock is not None:
+                        clock.learn((lock[1] if exclusive else lock[0]).stamp())
 
     def _take(self, key: tuple[object, str, int, int], clock: Clock) -> None:
         waiting = self.signals.get(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
-from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.communicators.comm import Comm
@@ -70,12 +69,7 @@ def place(call: MpiCall, note: str = "") -> Place:
     return Place([call.rank.pid], call_text(call), call.site, note)
 
 
-def places(call: MpiCall, made: MpiCall, note: str = "") -> list[Place]:
+def places(call: MpiCall, prepared: MpiCall, note: str = "") -> list[Place]:
     """The place of a call that starts an operation, and that of the call that prepared it."""
     first = [place(call, note)]
-    return first if made is call else [*first, place(made, "made here")]
-
-
-def is_handle(value: object) -> bool:
-    """Whether a value is a handle of MPI."""
-    return isinstance(value, Handle)
+    return first if prepared is call else [*first, place(prepared, "made here")]

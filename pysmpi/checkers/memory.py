@@ -84,7 +84,7 @@ class WatchedRegion:
 
 
 # Called as `told(rank, writes, memory, site)` before a line uses memory that overlaps.
-Told = Callable[[Rank, bool, WatchedRegion, CallSite], None]
+Report = Callable[[Rank, bool, WatchedRegion, CallSite], None]
 
 
 def region_of(message: object) -> WatchedRegion | None:
@@ -110,8 +110,8 @@ def region_of(message: object) -> WatchedRegion | None:
 
 def regions_of(message: object) -> list[WatchedRegion]:
     """The memory of a message, as a list that may be empty."""
-    found = region_of(message)
-    return [] if found is None else [found]
+    region = region_of(message)
+    return [] if region is None else [region]
 
 
 def overlap(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> bool:
@@ -122,11 +122,11 @@ def overlap(some: Sequence[WatchedRegion], others: Sequence[WatchedRegion]) -> b
 class Watched:
     """Some memory of one rank, and the function that hears of its uses."""
 
-    __slots__ = ("regions", "told")
+    __slots__ = ("regions", "report")
 
-    def __init__(self, regions: Sequence[WatchedRegion], told: Told) -> None:
+    def __init__(self, regions: Sequence[WatchedRegion], report: Report) -> None:
         self.regions = regions
-        self.told = told
+        self.report = report
 
 
 class MemoryWatch:
@@ -138,10 +138,12 @@ class MemoryWatch:
         # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
         self._program: dict[int, tuple[CodeType, bool]] = {}
 
-    def watch(self, rank: Rank, key: object, regions: Sequence[WatchedRegion], told: Told) -> None:
+    def watch(
+        self, rank: Rank, key: object, regions: Sequence[WatchedRegion], report: Report
+    ) -> None:
         """Report the uses of some memory of the running rank, until `forget(rank, key)`."""
         if regions:
-            self.watched.setdefault(rank.pid, {})[key] = Watched(regions, told)
+            self.watched.setdefault(rank.pid, {})[key] = Watched(regions, report)
             if rank.pid not in self.tracing:
                 self._begin(rank)
 
@@ -176,12 +178,12 @@ class MemoryWatch:
 
     def _is_program(self, frame: FrameType) -> bool:
         code = frame.f_code
-        known = self._program.get(id(code))
-        if known is None:
+        entry = self._program.get(id(code))
+        if entry is None:
             site = call_site(frame) if not is_ours(code.co_filename) else None
-            known = code, site is not None and site.file == code.co_filename
-            self._program[id(code)] = known
-        return known[1]
+            entry = code, site is not None and site.file == code.co_filename
+            self._program[id(code)] = entry
+        return entry[1]
 
     def _called(self, frame: FrameType, event: str, argument: object) -> Any:
         if event != "call":
@@ -214,4 +216,4 @@ class MemoryWatch:
             if overlap(one.regions, (region,)):
                 code = frame.f_code
                 site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
-                one.told(rank, writes, region, site)
+                one.report(rank, writes, region, site)

@@ -16,7 +16,7 @@ _NOT_COLLECTIVE = frozenset(
     "_commctx_inter".split()
 )
 # Calls of other chapters that all ranks of a communicator make.
-_MADE_ON = frozenset(
+_PREPARED_ON = frozenset(
     "Create Allocate Allocate_shared Create_dynamic Open Spawn Spawn_multiple Accept "
     "Connect".split()
 )
@@ -60,13 +60,13 @@ def group_of(call: MpiCall) -> CallGroup | None:
             return None
         shared = impl.file.communicator
         return CallGroup(("file", shared.p2p.number), tuple(shared.group), shared, "the file")
-    elif name not in _MADE_ON or kind is CallKind.LOCAL:
+    elif name not in _PREPARED_ON or kind is CallKind.LOCAL:
         return None
-    found = communicator_of(call.rank, communicator_handle(call))
-    if found is None or found.revoked or (found.size == 1 and not found.inter):
+    named = communicator_of(call.rank, communicator_handle(call))
+    if named is None or named.revoked or (named.size == 1 and not named.inter):
         return None
-    if found.inter and name in _MADE_ON:
+    if named.inter and name in _PREPARED_ON:
         return None
-    number = min(found.p2p.number, found.remote.p2p.number)
-    pids = tuple(found.group) + (tuple(found.remote.group) if found.inter else ())
-    return CallGroup(number, pids, found, "")
+    number = min(named.p2p.number, named.remote.p2p.number)
+    pids = tuple(named.group) + (tuple(named.remote.group) if named.inter else ())
+    return CallGroup(number, pids, named, "")

@@ -13,7 +13,8 @@ from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.exit_status import MPI_ERROR
 from pysmpi.reports.findings import Finding, joined, report
 from pysmpi.reports.result import Result
@@ -97,19 +98,19 @@ class CheckSession(Instrument, RequestOrigins):
 
     def finish(self, result: Result) -> None:
         """Add the findings to the result: the report, and the exit status."""
-        found = self._conclusions(result.deadlock is not None)
-        if self.judge is not None and any(one.match is not None for one in found):
-            found = self.judge(self.run, result, found)
+        findings = self._conclusions(result.deadlock is not None)
+        if self.judge is not None and any(one.match is not None for one in findings):
+            findings = self.judge(self.run, result, findings)
         else:
-            found = [one for one in found if not one.doubtful]
-        result.findings = found
-        if not found:
+            findings = [one for one in findings if not one.doubtful]
+        result.findings = findings
+        if not findings:
             return
-        parts = [report(found)]
+        parts = [report(findings)]
         if result.error:
             parts.append(result.error.rstrip("\n"))
         result.error = "\n".join(parts)
-        if any(finding.error for finding in found):
+        if any(finding.error for finding in findings):
             result.exit_status = result.exit_status or MPI_ERROR
 
     def _conclusions(self, deadlocked: bool) -> list[Finding]:
@@ -149,9 +150,9 @@ class CheckSession(Instrument, RequestOrigins):
         if call.name in ("Start", "Startall"):
             for operation in call.operations:
                 if operation.request is request and request is not None:
-                    known = self._prepared.get(id(operation))
-                    if known is not None:
-                        return known[1]
+                    prepared = self._prepared.get(id(operation))
+                    if prepared is not None:
+                        return prepared[1]
         return call
 
     # Events of the kernel.
@@ -178,7 +179,9 @@ class CheckSession(Instrument, RequestOrigins):
         request = getattr(operation, "request", None)
         if request is not None and not request.done and hasattr(operation, "contribution"):
             if len(self.starts) > _MANY:
-                self.starts = {one: made for one, made in self.starts.items() if not one.done}
+                self.starts = {
+                    one: started_by for one, started_by in self.starts.items() if not one.done
+                }
             self.starts[request] = call
 
     def _note_partitioned(self, call: MpiCall) -> None:

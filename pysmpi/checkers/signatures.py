@@ -16,8 +16,8 @@ _names: dict[int, tuple[Type, str]] = {}
 
 def basic_name(record: Type) -> str:
     """The class of a basic datatype: `int64`, `float32`; equal for types of one representation."""
-    known = _names.get(id(record))
-    if known is None:
+    entry = _names.get(id(record))
+    if entry is None:
         if record is _PACKED:
             name = "packed"
         elif record.layout.size == 1:
@@ -26,8 +26,8 @@ def basic_name(record: Type) -> str:
             name = record.dtype.name
         else:
             name = record.name or f"{record.kind}{record.layout.size}"
-        known = _names[id(record)] = record, name
-    return known[1]
+        entry = _names[id(record)] = record, name
+    return entry[1]
 
 
 def of_type(record: Type, count: int) -> Signature:
@@ -36,11 +36,11 @@ def of_type(record: Type, count: int) -> Signature:
         return {}
     if record.unit:
         return {basic_name(record): count}
-    found: Signature = {}
+    signature: Signature = {}
     for leaf, number in leaves(record.layout.signature).items():
         name = basic_name(leaf)
-        found[name] = found.get(name, 0) + number * count
-    return found
+        signature[name] = signature.get(name, 0) + number * count
+    return signature
 
 
 def of_message(message: object) -> Signature | None:

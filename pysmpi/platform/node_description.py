@@ -144,28 +144,9 @@ class NodeDescription:
                 return number
         raise ValueError(f"{self.name}: expected cores 0 to {self.cores - 1}, got {one}, {other}")
 
-    def distance_named(self, name: str) -> int:
-        """The number of the distance called `name`. Raises UsageError."""
-        for number, distance in enumerate(self.distances):
-            if distance.name == name:
-                return number
-        known = ", ".join(distance.name for distance in self.distances)
-        raise UsageError(f'expected a distance among {known}, got "{name}"')
-
     def numa_of(self, core: int) -> int:
         """The NUMA node of a core."""
         return core * self.numa // self.cores
-
-    def socket_of(self, core: int) -> int:
-        """The socket of a core."""
-        return core * self.sockets // self.cores
-
-    def shared_cache(self, one: int, other: int) -> LevelCaches | None:
-        """The nearest cache that two cores share, if any."""
-        for cache in self.caches:
-            if one // cache.cores == other // cache.cores:
-                return cache
-        return None
 
     def throughput(self, access: str, distance: int, size: float) -> float:
         """Bytes/s of an access to a buffer of `size` bytes. Raises UsageError if not described."""

@@ -69,11 +69,7 @@ def test_a_host_has_the_inside_that_it_names(platform_of):
     node = host.node
     assert (host.cores, host.sockets) == (8, 2)
     assert [node.numa_of(core) for core in range(8)] == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [node.socket_of(core) for core in (0, 3, 4, 7)] == [0, 0, 1, 1]
     assert [node.distance(0, core) for core in (0, 1, 3, 4, 7)] == [-1, 0, 0, 1, 1]
-    assert node.shared_cache(0, 1).level == 2
-    assert node.shared_cache(0, 2).level == 3
-    assert node.shared_cache(0, 4) is None
     assert node.contention == (1e-9, 2e-9)
     assert node.streams["E"].per_line == pytest.approx(76e-9)
     assert [slot.core for slot in place(platform_of(FILE), 3, None, "socket")] == [0, 4, 1]

@@ -84,7 +84,7 @@ class BufferingChecks(Checker):
         self.awaited: dict[int, list[KernelRequest]] = {}
         self.counts: dict[tuple[object, int], int] = {}
         self.sizes: dict[object, int] = {}
-        self.begun: dict[int, object] = {}  # collective calls by the id of their operation
+        self.meetings: dict[int, object] = {}  # collective calls by the id of their operation
         self.owners: dict[KernelRequest, MpiCall] = {}  # the calls that started them
         self.matched: dict[KernelRequest, KernelRequest] = {}  # messages and receives, both ways
         self.count = 0
@@ -110,17 +110,17 @@ class BufferingChecks(Checker):
             self.sizes[step.meets] = len(group.pids)
         operations = call.operations
         if operations and call.name in _ALL:
-            found: list[Any] = []
+            requests: list[Any] = []
             for operation in operations:
-                meeting = self.begun.get(id(operation))
+                meeting = self.meetings.get(id(operation))
                 if meeting is not None:
-                    found.append(meeting)
+                    requests.append(meeting)
                 elif hasattr(operation, "messages"):
-                    found += [
+                    requests += [
                         message for message in operation.messages()
                         if isinstance(message, Send | Receive)
                     ]  # fmt: skip
-            self.awaited[id(call)] = found
+            self.awaited[id(call)] = requests
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message belongs to the call that starts it."""
@@ -161,7 +161,7 @@ class BufferingChecks(Checker):
             step.leaves = True
             for handle in started:
                 if handle._impl is not None:
-                    self.begun[id(handle._impl)] = step.meets
+                    self.meetings[id(handle._impl)] = step.meets
         elif awaited is not None:
             if call.name in ("Test", "test", "Testall", "testall"):
                 done = result[0] if isinstance(result, tuple) else result
@@ -203,7 +203,7 @@ class BufferingChecks(Checker):
                 owner = self.owners.get(need) if isinstance(need, KernelRequest) else None
                 if owner is not None and owner is not steps[0].call:
                     started = place(owner, f"started, waits in {steps[0].call.name}")
-                    if started.site not in [known.site for known in places]:
+                    if started.site not in [listed.site for listed in places]:
                         started.ranks = one.ranks
                         places.append(started)
         pids = sorted({step.call.rank.pid for step in stuck})

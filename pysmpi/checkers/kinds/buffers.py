@@ -111,25 +111,25 @@ class BuffersOverlap(Diagnostic):
 class Owned:
     """The memory that a pending operation owns."""
 
-    __slots__ = ("call", "made", "handle", "reads", "writes", "sent", "sum", "told")
+    __slots__ = ("call", "prepared", "handle", "reads", "writes", "sent", "sum", "reported")
 
     def __init__(
         self,
         call: MpiCall,
-        made: MpiCall,
+        prepared: MpiCall,
         handle: Any,
         reads: list[WatchedRegion],
         writes: list[WatchedRegion],
         sent: list[object],
     ) -> None:
         self.call = call
-        self.made = made  # the call that prepared it, if it is persistent
+        self.prepared = prepared  # the call that prepared it, if it is persistent
         self.handle = handle
         self.reads = reads  # MPI reads these: the program must not write
         self.writes = writes  # MPI writes these: the program must not use them
         self.sent = sent
         self.sum = _checksum(sent)
-        self.told = False
+        self.reported = False
 
 
 @checker("buffers", "buffers that the program touches while an operation owns them; overlaps")
@@ -139,7 +139,7 @@ class BufferChecks(Checker):
     def __init__(self) -> None:
         # By pid, by id of the operation or of the file side, and number of the partition or -1.
         self.owned: dict[int, dict[tuple[int, int], Owned]] = {}
-        self.taken: dict[int, list[RequestOperation]] = {}
+        self.operations: dict[int, list[RequestOperation]] = {}
         # By id of a datatype and number of elements (1, or 2 for more): the datatype, and whether
         # its entries overlap.
         self.twice: dict[tuple[int, int], tuple[object, bool]] = {}
@@ -169,19 +169,19 @@ class BufferChecks(Checker):
     def _written_twice(self, call: MpiCall, message: MessageRegion) -> None:
         record = message.datatype._impl
         key = id(record), min(message.count, 2)
-        known = self.twice.get(key)
-        if known is None or known[0] is not record:
+        entry = self.twice.get(key)
+        if entry is None or entry[0] is not record:
             region = region_of(message)
             nbytes = 0 if region is None else int((region.stops - region.starts).sum())
-            known = self.twice[key] = record, region is not None and nbytes < message.nbytes
-        if known[1]:
-            made = self.session.prepared_by(call, None)
+            entry = self.twice[key] = record, region is not None and nbytes < message.nbytes
+        if entry[1]:
+            prepared = self.session.prepared_by(call, None)
             self.session.report(
                 Finding(
                     BuffersOverlap,
-                    f"the receive buffer of {made.name} overlaps with itself: its datatype names "
+                    f"the receive buffer of {prepared.name} overlaps with itself: its datatype names "
                     "some bytes more than once",
-                    [place(made)],
+                    [place(prepared)],
                     "MPI 4.1, section 5.1.11: a datatype of a receive has no overlapping entries",
                     "use a datatype with a larger stride or extent, or a smaller count",
                 )
@@ -193,7 +193,7 @@ class BufferChecks(Checker):
             return
         operations = call.operations
         if operations:
-            self.taken[id(call)] = operations
+            self.operations[id(call)] = operations
         roles = call.procedure.roles
         ends = call.kind is CallKind.FILE and call.name.endswith("_end")  # names the same buffer
         if call.name[0].isupper() and call.kind is not CallKind.ONE_SIDED and not ends:
@@ -202,12 +202,12 @@ class BufferChecks(Checker):
 
     def _buffers(self, call: MpiCall) -> None:
         mine = self.owned.get(call.rank.pid)
-        given = call.having(Role.BUFFER)
-        pair = "sendbuf" in given and "recvbuf" in given and not call.name.endswith("_init")
+        buffers = call.having(Role.BUFFER)
+        pair = "sendbuf" in buffers and "recvbuf" in buffers and not call.name.endswith("_init")
         if not mine and not pair:
             return
-        found = memory_of_arguments(call)
-        if pair and overlap(found.get("sendbuf", []), found.get("recvbuf", [])):
+        regions = memory_of_arguments(call)
+        if pair and overlap(regions.get("sendbuf", []), regions.get("recvbuf", [])):
             self.session.report(
                 Finding(
                     BuffersOverlap,
@@ -220,7 +220,7 @@ class BufferChecks(Checker):
                     else "use two buffers, or MPI.IN_PLACE as the send buffer",
                 )
             )
-        for name, pieces in found.items():
+        for name, pieces in regions.items():
             writes = receives(call, name)
             for owned in list(mine.values()) if mine else ():
                 if overlap(pieces, owned.writes) or (writes and overlap(pieces, owned.reads)):
@@ -232,9 +232,12 @@ class BufferChecks(Checker):
         self.session.report(
             Finding(
                 BuffersOverlap,
-                f"the buffer of {call.name} overlaps with that of {owned.made.name}, which is "
+                f"the buffer of {call.name} overlaps with that of {owned.prepared.name}, which is "
                 "not complete",
-                [place(call, "uses it, too"), *places(owned.call, owned.made, "owns the buffer")],
+                [
+                    place(call, "uses it, too"),
+                    *places(owned.call, owned.prepared, "owns the buffer"),
+                ],
                 "MPI 4.1, section 3.7.2: until an operation is complete, no other operation "
                 "accesses its receive buffer, and none writes to its send buffer",
                 "complete the first operation before, or use another buffer",
@@ -244,7 +247,7 @@ class BufferChecks(Checker):
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Watch the buffers of new operations; release those of complete ones."""
         rank = call.rank
-        operations = self.taken.pop(id(call), None)
+        operations = self.operations.pop(id(call), None)
         mine = self.owned.get(rank.pid)
         if mine:
             self._release(rank, call, mine)
@@ -263,12 +266,12 @@ class BufferChecks(Checker):
             self._split(rank, call)
             return
         for handle in result if isinstance(result, tuple) else (result,):
-            made = handle._impl if isinstance(handle, Request) else None
-            if isinstance(made, RequestOperation):
-                if made.persistent:
-                    self.persistent[id(made)] = handle, made
+            started = handle._impl if isinstance(handle, Request) else None
+            if isinstance(started, RequestOperation):
+                if started.persistent:
+                    self.persistent[id(started)] = handle, started
                 elif not any(handle is value for value in call.values[:1]):
-                    self._own(rank, call, handle, made)
+                    self._own(rank, call, handle, started)
 
     def _partition(self, rank: Rank, call: MpiCall, result: object) -> None:
         """A partition is ready: MPI owns it until the operation is complete. Or it has arrived."""
@@ -309,8 +312,8 @@ class BufferChecks(Checker):
         reads, writes = memory_of_operation(operation, handle)
         if not reads and not writes:
             return
-        made = self.session.prepared_by(call, operation.request)
-        owned = Owned(call, made, handle, reads, writes, _sent(operation, handle))
+        prepared = self.session.prepared_by(call, operation.request)
+        owned = Owned(call, prepared, handle, reads, writes, _sent(operation, handle))
         self._watch(rank, (id(operation), -1), owned)
 
     def _forget(self, rank: Rank, key: tuple[int, int]) -> None:
@@ -329,15 +332,15 @@ class BufferChecks(Checker):
         self.session.memory.watch(rank, (self, key), [*owned.reads, *owned.writes], touched)
 
     def _touched(self, rank: Rank, owned: Owned, site: CallSite, writing: bool) -> None:
-        if owned.told:
+        if owned.reported:
             return
-        owned.told = True
+        owned.reported = True
         verb = "written" if writing else "read"
         receives = bool(owned.writes)
         self.session.report(
             Finding(
                 BufferTouched,
-                f"the buffer of {owned.made.name} is {verb} before the operation is complete",
+                f"the buffer of {owned.prepared.name} is {verb} before the operation is complete",
                 [
                     Place(
                         [rank.pid],
@@ -345,7 +348,7 @@ class BufferChecks(Checker):
                         site,
                         "touches the buffer",
                     ),
-                    *places(owned.call, owned.made, "owns the buffer"),
+                    *places(owned.call, owned.prepared, "owns the buffer"),
                 ],
                 "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
                 + ("use its receive buffer" if receives else "write to its send buffer"),
@@ -363,14 +366,14 @@ class BufferChecks(Checker):
             if operation is None or (persistent and operation.request is None):
                 del mine[key]
                 self.session.memory.forget(rank, (self, key))
-                if not owned.told and owned.sent and _checksum(owned.sent) != owned.sum:
+                if not owned.reported and owned.sent and _checksum(owned.sent) != owned.sum:
                     self.session.report(
                         Finding(
                             BufferTouched,
-                            f"the buffer of {owned.made.name} has changed before the operation "
+                            f"the buffer of {owned.prepared.name} has changed before the operation "
                             "was complete",
                             [
-                                *places(owned.call, owned.made, "owns the buffer"),
+                                *places(owned.call, owned.prepared, "owns the buffer"),
                                 Place(
                                     [rank.pid], call_text(call), call.site, "changed before this"
                                 ),

@@ -123,14 +123,14 @@ class History:
     `entries` are those that not all of the `pids` have made, from number `first` on.
     """
 
-    __slots__ = ("pids", "name", "entries", "first", "made", "broken", "inter")
+    __slots__ = ("pids", "name", "entries", "first", "counts", "broken", "inter")
 
     def __init__(self, pids: tuple[int, ...], name: str, inter: bool) -> None:
         self.pids = pids
         self.name = name
         self.entries: list[MadeCall] = []
         self.first = 0
-        self.made: dict[int, int] = {}
+        self.counts: dict[int, int] = {}
         self.broken = False
         self.inter = inter
 
@@ -158,8 +158,8 @@ class CollectiveChecks(Checker):
         if history is None or history.broken:
             return
         pid = call.rank.pid
-        number = history.made.get(pid, 0)
-        history.made[pid] = number + 1
+        number = history.counts.get(pid, 0)
+        history.counts[pid] = number + 1
         index = number - history.first
         name = _SAME.get(call.name, call.name)
         if index == len(history.entries):
@@ -182,12 +182,12 @@ class CollectiveChecks(Checker):
         group = group_of(call)
         if group is None:
             return None
-        found = self.histories.get(group.key)
-        if found is None:
+        history = self.histories.get(group.key)
+        if history is None:
             name = group.noun or describe_communicator(call.rank, group.communicator)
-            found = History(group.pids, name, group.communicator.inter)
-            self.histories[group.key] = found
-        return found
+            history = History(group.pids, name, group.communicator.inter)
+            self.histories[group.key] = history
+        return history
 
     def _compare(self, history: History, entry: MadeCall, call: MpiCall) -> None:
         """Roots and reduction operators must agree."""
@@ -203,7 +203,7 @@ class CollectiveChecks(Checker):
                     self._differ(call, first, "roots", f"root={mine}", f"root={theirs}")
                     return
             elif role is Role.OPERATOR and isinstance(mine, Op) and isinstance(theirs, Op):
-                one, other = (entry.operators[made.rank.pid] for made in (call, first))
+                one, other = (entry.operators[each.rank.pid] for each in (call, first))
                 if one != other:
                     self._differ(call, first, "operators", f"op={one}", f"op={other}")
                     return
@@ -235,22 +235,22 @@ class CollectiveChecks(Checker):
         if communicator.inter:
             return
         key = communicator.coll.number, contribution.number, contribution.label
-        known = self.contributions.setdefault(key, {})
+        entered = self.contributions.setdefault(key, {})
         mine = (call, contribution, shape)
-        for theirs in known.values():
+        for theirs in entered.values():
             problem = _mismatch(mine, theirs)
             if problem is not None:
                 self._unequal(mine, theirs, problem)
                 break
-        known[contribution.me] = mine
-        if len(known) == communicator.size:
+        entered[contribution.me] = mine
+        if len(entered) == communicator.size:
             del self.contributions[key]
 
     def _unequal(
         self, one_side: EnteredCall, other_side: EnteredCall, problem: tuple[Signature, Signature]
     ) -> None:
         call, other = one_side[0], other_side[0]
-        made, other_made = (
+        prepared, other_prepared = (
             self.session.prepared_by(side[0], getattr(side[1], "request", None))
             for side in (one_side, other_side)
         )
@@ -260,10 +260,10 @@ class CollectiveChecks(Checker):
         self.session.report(
             Finding(
                 ArgumentsDiffer,
-                f"{noun} differ in {made.name}: {signatures.text(mine)} in rank "
+                f"{noun} differ in {prepared.name}: {signatures.text(mine)} in rank "
                 f"{call.rank.pid}, {signatures.text(theirs)} in rank {other.rank.pid}",
-                [*places(call, made), *places(other, other_made)],
-                f"MPI 4.1, section {made.procedure.section or '6'}: the data sent between two "
+                [*places(call, prepared), *places(other, other_prepared)],
+                f"MPI 4.1, section {prepared.procedure.section or '6'}: the data sent between two "
                 "ranks have the same type signature on both sides",
                 "use the same count and the same datatype in every rank",
             )
@@ -403,8 +403,8 @@ def _mismatch(
             if (receiver if gathers else sender).me != sender.root:
                 continue
         sent = _part_of(sender.sends, receiver.me)
-        taken = _part_of(receiver.takes, sender.me)
-        if sent is None or taken is None or signatures.equal(sent, taken):
+        received = _part_of(receiver.takes, sender.me)
+        if sent is None or received is None or signatures.equal(sent, received):
             continue
-        return (sent, taken) if sender is one else (taken, sent)
+        return (sent, received) if sender is one else (received, sent)
     return None

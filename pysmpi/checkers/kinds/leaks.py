@@ -16,7 +16,8 @@ from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.rma.windows import Win
 from pysmpi.python.frames import name_of_caller
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 
 
@@ -115,15 +116,15 @@ def _family(handle: object) -> tuple[str, str, str] | None:
     return None
 
 
-def _given(call: MpiCall) -> list[Handle]:
+def _handles_among(call: MpiCall) -> list[Handle]:
     """The handles among the arguments of a call, also in `[data, count, datatype]`."""
-    found = []
+    handles = []
     for value in call.values:
         if isinstance(value, list | tuple):
-            found += [item for item in value[:8] if isinstance(item, Handle)]
+            handles += [item for item in value[:8] if isinstance(item, Handle)]
         elif isinstance(value, Handle):
-            found.append(value)
-    return found
+            handles.append(value)
+    return handles
 
 
 def _handles(result: object) -> list[Handle]:
@@ -167,11 +168,11 @@ class LeakChecks(Checker):
                 self.releasing[id(call)] = impl, call
         if self.freed:
             pid = call.rank.pid
-            for value in _given(call):
+            for value in _handles_among(call):
                 if value._impl is not None:
-                    known = self.freed.get((pid, id(value._impl)))
-                    if known is not None and known[0] is value._impl:
-                        self.session.report(self._used(call, known[1]))
+                    freed = self.freed.get((pid, id(value._impl)))
+                    if freed is not None and freed[0] is value._impl:
+                        self.session.report(self._used(call, freed[1]))
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new objects, and the end of old ones."""
@@ -197,18 +198,18 @@ class LeakChecks(Checker):
             elif not handle._is_predefined():
                 key = (pid, id(impl))
                 self.freed.pop(key, None)
-                if not _made_by_property(call):
+                if not _is_of_property(call):
                     self.live.setdefault(key, (impl, []))[1].append(call)
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """A call with a null handle fails: find where the handle became null."""
         self.releasing.pop(id(call), None)
         if isinstance(error, MPIException):
-            for value in _given(call):
+            for value in _handles_among(call):
                 if value._impl is None:
-                    known = self.ends.get(id(value))
-                    if known is not None and known[1].rank is call.rank:
-                        self.explained.append((error, self._used(call, known[1])))
+                    end = self.ends.get(id(value))
+                    if end is not None and end[1].rank is call.rank:
+                        self.explained.append((error, self._used(call, end[1])))
                         return
 
     def _release(self, pid: int, impl: object, call: MpiCall) -> None:
@@ -282,7 +283,7 @@ class LeakChecks(Checker):
 
 
 def _leak(call: MpiCall, pids: list[int]) -> Finding:
-    noun, section, release = _NOUNS.get(call.name) or _made(call)
+    noun, section, release = _NOUNS.get(call.name) or _kind_of_object(call)
     ranks = sorted(set(pids))
     number = len(pids)
     each = "" if number == len(ranks) else f" ({number:,} of them)"
@@ -305,7 +306,7 @@ _NOUNS: dict[str, tuple[str, str, str]] = {
 }
 
 
-def _made(call: MpiCall) -> tuple[str, str, str]:
+def _kind_of_object(call: MpiCall) -> tuple[str, str, str]:
     """The kind of object that a call has made, from its class."""
     owners = call.procedure.owners
     for family, noun, section, release in _KINDS:
@@ -314,7 +315,7 @@ def _made(call: MpiCall) -> tuple[str, str, str]:
     return "object", "2.5.1", "Free"
 
 
-def _made_by_property(call: MpiCall) -> bool:
+def _is_of_property(call: MpiCall) -> bool:
     """Whether an attribute such as `comm.group` made the object, which the program cannot free."""
     names = ("group", "remote_group", "info")
     return name_of_caller(call.procedure.function.__qualname__) in names

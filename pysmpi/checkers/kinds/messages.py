@@ -14,7 +14,8 @@ from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 from pysmpi.reports.waiting import unmatched_sends
 
@@ -160,11 +161,11 @@ _OBJECTS_AS_BYTES = frozenset(("bytes",))
 class SentMessage:
     """A message that has started: its call, and its types; None for an object."""
 
-    __slots__ = ("call", "made", "signature", "object")
+    __slots__ = ("call", "prepared", "signature", "object")
 
-    def __init__(self, call: MpiCall, made: MpiCall, payload: object) -> None:
+    def __init__(self, call: MpiCall, prepared: MpiCall, payload: object) -> None:
         self.call = call
-        self.made = made  # the call that prepared it, if it is persistent
+        self.prepared = prepared  # the call that prepared it, if it is persistent
         self.signature: Signature | None = signatures.of_message(payload)
         self.object = (
             self.signature is None
@@ -199,8 +200,8 @@ class MessageChecks(Checker):
             call = self.session.call_on(process)
             if call is not None and call.kind is CallKind.POINT_TO_POINT:
                 if self._of_program(request) and request.payload is not None:
-                    made = self.session.prepared_by(call, request)
-                    self.pending[request] = SentMessage(call, made, request.payload)
+                    prepared = self.session.prepared_by(call, request)
+                    self.pending[request] = SentMessage(call, prepared, request.payload)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A message has its receive."""
@@ -227,13 +228,13 @@ class MessageChecks(Checker):
             self.session.report(_truncated(send, receive, self._sides(call, receive, message)))
             return
         if message.signature and not takes_object:
-            taken = signatures.of_message(target)
-            if taken is not None and not signatures.fits(message.signature, taken):
+            expected = signatures.of_message(target)
+            if expected is not None and not signatures.fits(message.signature, expected):
                 self.session.report(
                     Finding(
                         TypesDiffer,
                         f"{signatures.text(message.signature)} sent, "
-                        f"{signatures.text(taken)} expected",
+                        f"{signatures.text(expected)} expected",
                         self._sides(call, receive, message),
                         "MPI 4.1, section 3.3.1: sender and receiver use the same datatypes",
                         "give both buffers the same dtype or MPI datatype",
@@ -241,20 +242,20 @@ class MessageChecks(Checker):
                 )
 
     def _sides(self, call: MpiCall, receive: Receive, message: SentMessage) -> list[Place]:
-        made = self.session.prepared_by(call, receive)
+        prepared = self.session.prepared_by(call, receive)
         return [
-            *places(call, made, "received here"),
-            *places(message.call, message.made, "sent here"),
+            *places(call, prepared, "received here"),
+            *places(message.call, message.prepared, "sent here"),
         ]
 
     def _mixed(self, message: SentMessage, call: MpiCall, receive: Receive) -> None:
-        sent, taken = ("a pickled object", "a buffer") if message.object else (
+        sent, received = ("a pickled object", "a buffer") if message.object else (
             "a buffer", "a pickled object"
         )  # fmt: skip
         self.session.report(
             Finding(
                 ObjectAndBuffer,
-                f"{message.call.name} sends {sent}, {call.name} receives {taken}",
+                f"{message.call.name} sends {sent}, {call.name} receives {received}",
                 self._sides(call, receive, message),
                 "mpi4py: lower-case calls communicate pickled objects, upper-case calls buffers; "
                 "MPI 4.1, section 3.3.1: both sides use the same datatypes",
@@ -310,7 +311,7 @@ class MessageChecks(Checker):
                     Unreceived,
                     f"{text.count(send.nbytes, 'byte')} to rank {target} with tag {send.tag}: "
                     f"{what}",
-                    places(message.call, message.made, "sent here"),
+                    places(message.call, message.prepared, "sent here"),
                     "MPI 4.1, sections 3.5 and 11.2.2: every message is received before "
                     "MPI_Finalize",
                     "receive the message, or do not send it",

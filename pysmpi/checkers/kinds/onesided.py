@@ -217,7 +217,7 @@ class OneSidedChecks(Checker):
         self.accesses: dict[tuple[int, int], list[WindowUse]] = {}  # by window, pid of the target
         self.windows: dict[int, MpiCall] = {}
         self.failures: list[tuple[BaseException, Finding]] = []
-        self.told: set[object] = set()
+        self.reported: set[object] = set()
         self.number = 0
         self.memories: dict[int, dict[int, WatchedRegion]] = {}  # by pid, by window
         # Uses by operations that are not complete, with the handles of these, by pid.
@@ -226,10 +226,10 @@ class OneSidedChecks(Checker):
 
     def _state(self, side: WindowSide) -> SideState:
         key = side.window.communicator.p2p.number, side.rank.pid
-        found = self.sides.get(key)
-        if found is None:
-            found = self.sides[key] = SideState()
-        return found
+        state = self.sides.get(key)
+        if state is None:
+            state = self.sides[key] = SideState()
+        return state
 
     # Calls.
 
@@ -319,18 +319,18 @@ class OneSidedChecks(Checker):
     def _fence(self, call: MpiCall, side: WindowSide) -> None:
         state = self._state(side)
         assertion = call.arguments.get("assertion", 0)
-        given = int(assertion) if isinstance(assertion, int) else 0
-        if state.inner is not None and state.fence is not None and not given & MODE_NOPRECEDE:
+        modes = int(assertion) if isinstance(assertion, int) else 0
+        if state.inner is not None and state.fence is not None and not modes & MODE_NOPRECEDE:
             self._inside_fence(state, state.inner)
         state.fenced_before = state.used is not None
-        state.fence = None if given & MODE_NOSUCCEED else call
+        state.fence = None if modes & MODE_NOSUCCEED else call
         state.used = state.inner = None
 
     def _inside_fence(self, state: SideState, call: MpiCall) -> None:
         fence = state.fence
-        if fence is None or ("fence", fence.site, call.site) in self.told:
+        if fence is None or ("fence", fence.site, call.site) in self.reported:
             return
-        self.told.add(("fence", fence.site, call.site))
+        self.reported.add(("fence", fence.site, call.site))
         self.session.report(
             Finding(
                 EpochError,
@@ -369,9 +369,9 @@ class OneSidedChecks(Checker):
 
     def _access(self, call: MpiCall, side: WindowSide) -> None:
         state = self._state(side)
-        given = call.arguments
+        arguments = call.arguments
         try:
-            target = int(given["target_rank"])
+            target = int(arguments["target_rank"])
             if target == PROC_NULL:
                 return
             other = side.window.sides[target]
@@ -385,7 +385,7 @@ class OneSidedChecks(Checker):
         kind = "write" if name in _PUTS else "read" if name in _GETS else "update"
         op = ""
         if kind == "update":
-            op = "swap" if name == "Compare_and_swap" else op_name(given["op"])
+            op = "swap" if name == "Compare_and_swap" else op_name(arguments["op"])
             if op == "NO_OP":
                 kind = "update"
         pid = call.rank.pid
@@ -419,9 +419,9 @@ class OneSidedChecks(Checker):
 
     def _buffer_reused(self, call: MpiCall, owner: MpiCall) -> None:
         key = ("reused", owner.site, call.site)
-        if key in self.told:
+        if key in self.reported:
             return
-        self.told.add(key)
+        self.reported.add(key)
         self.session.report(
             Finding(
                 AccessesConflict,
@@ -496,15 +496,15 @@ class OneSidedChecks(Checker):
         if pid not in self.memories:
             return
         count = self.session.clocks.now(pid).count
-        kept = []
+        still_open = []
         for handle, used in self.open.pop(pid, ()):
             operation: Any = handle._impl
             if operation is None or (operation.persistent and operation.request is None):
                 used.done = count
             else:
-                kept.append((handle, used))
-        if kept:
-            self.open[pid] = kept
+                still_open.append((handle, used))
+        if still_open:
+            self.open[pid] = still_open
         if call.name in ("Start", "Startall"):
             first = call.values[0]
             for handle in first if isinstance(first, list | tuple) else (first,):
@@ -528,9 +528,9 @@ class OneSidedChecks(Checker):
 
     def _touched(self, call: MpiCall, writing: bool, site: CallSite) -> None:
         key = ("buffer", call.site, site)
-        if key in self.told:
+        if key in self.reported:
             return
-        self.told.add(key)
+        self.reported.add(key)
         pid = call.rank.pid
         self.session.report(
             Finding(
@@ -554,8 +554,8 @@ class OneSidedChecks(Checker):
 
     def _enter(self, window: int, access: WindowUse) -> None:
         """Compare an access with the others to the same memory, and remember it."""
-        known = self.accesses.setdefault((window, access.target), [])
-        for other in known:
+        accesses = self.accesses.setdefault((window, access.target), [])
+        for other in accesses:
             if other.before(access.clock) or not _conflict(other, access):
                 continue
             if other.toward < 0 and access.toward < 0:
@@ -564,20 +564,20 @@ class OneSidedChecks(Checker):
                 continue
             if overlap(other.pieces, access.pieces):
                 self._report(other, access)
-        if len(known) > _MANY:
+        if len(accesses) > _MANY:
             clocks = self.session.clocks
             alive = [clocks.now(pid) for pid in self._members(window)]
-            known[:] = [one for one in known if not all(one.before(clock) for clock in alive)]
-        known.append(access)
+            accesses[:] = [one for one in accesses if not all(one.before(clock) for clock in alive)]
+        accesses.append(access)
 
     def _members(self, window: int) -> list[int]:
         return [pid for number, pid in self.sides if number == window]
 
     def _report(self, first: WindowUse, second: WindowUse) -> None:
         key = ("conflict", frozenset((first.site, second.site)))
-        if key in self.told:
+        if key in self.reported:
             return
-        self.told.add(key)
+        self.reported.add(key)
         low = max(one.pieces[0].low for one in (first, second))
         high = min(one.pieces[0].high for one in (first, second))
         names = [one.call.name if one.call is not None else one.what for one in (second, first)]
@@ -599,13 +599,13 @@ class OneSidedChecks(Checker):
         pid = call.rank.pid
         count = self.session.clocks.now(pid).count
         group = side.window.communicator.group
-        kept = []
+        incomplete = []
         for access in state.pending:
             if target is None or access.toward == group[int(target)]:
                 access.done = count
             else:
-                kept.append(access)
-        state.pending = kept
+                incomplete.append(access)
+        state.pending = incomplete
 
     def _release_buffers(self, rank: Rank, state: SideState, target: object) -> None:
         for entry in list(state.buffers):
@@ -670,22 +670,22 @@ def _memory(
     call: MpiCall, side: WindowSide, other: WindowSide
 ) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
     """The memory at the target, and the memory that the call reads and writes at the origin."""
-    given = call.arguments
-    rank = int(given["target_rank"])
-    if "target_disp" in given:  # one element
-        data = reduction(given["origin"], False, rank)
-        result = reduction(given["result"], True, rank)
-        region = other.locate(call.values[0], int(given["target_disp"]), 1, data.datatype)
+    arguments = call.arguments
+    rank = int(arguments["target_rank"])
+    if "target_disp" in arguments:  # one element
+        data = reduction(arguments["origin"], False, rank)
+        result = reduction(arguments["result"], True, rank)
+        region = other.locate(call.values[0], int(arguments["target_disp"]), 1, data.datatype)
         reads = regions_of(data)
-        if "compare" in given:
-            reads += regions_of(reduction(given["compare"], False, rank))
+        if "compare" in arguments:
+            reads += regions_of(reduction(arguments["compare"], False, rank))
         return regions_of(region), reads, regions_of(result)
-    data, where = one_sided(given["origin"], False, rank, given["target"])
+    data, where = one_sided(arguments["origin"], False, rank, arguments["target"])
     region = other.locate(call.values[0], where.displacement, where.count, where.datatype)
     if call.name in _GETS:
         return regions_of(region), [], regions_of(data)
-    if "result" in given:
-        result = reduction(given["result"], True, rank)
+    if "result" in arguments:
+        result = reduction(arguments["result"], True, rank)
         return regions_of(region), regions_of(data), regions_of(result)
     return regions_of(region), regions_of(data), []
 

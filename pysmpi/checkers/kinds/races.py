@@ -130,7 +130,7 @@ class RaceChecks(Checker):
         self.boxes: dict[tuple[int, int], Box] = {}
         self.sent: dict[KernelRequest, Sent] = {}
         self.posted: dict[KernelRequest, Posted] = {}
-        self.found: dict[KernelRequest, Posted] = {}  # by message, those of Mprobe
+        self.probed: dict[KernelRequest, Posted] = {}  # by message, those of Mprobe
         self.starts: dict[int, list[Posted]] = {}
         self.awaited: dict[int, list[Any]] = {}
         self.universe: Universe
@@ -145,10 +145,10 @@ class RaceChecks(Checker):
         if communicator is None or communicator.kind == "window" or communicator.coll is context:
             return None
         key = context.number, request.destination
-        found = self.boxes.get(key)
-        if found is None:
-            found = self.boxes[key] = Box(context.members[request.destination].pid)
-        return found
+        box = self.boxes.get(key)
+        if box is None:
+            box = self.boxes[key] = Box(context.members[request.destination].pid)
+        return box
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message or a receive begins."""
@@ -180,7 +180,7 @@ class RaceChecks(Checker):
         """A receive has its message."""
         sent, posted = self.sent.pop(send, None), self.posted.pop(receive, None)
         if posted is None:
-            posted = self.found.pop(send, None)
+            posted = self.probed.pop(send, None)
         if sent is None or posted is None:
             return
         sent.receive, posted.send = posted, sent
@@ -191,7 +191,7 @@ class RaceChecks(Checker):
         elif payload is not None:
             sent.content = hash(bytes(payload))
 
-    def _found(self, call: MpiCall, send: Send) -> None:
+    def _probe_returned(self, call: MpiCall, send: Send) -> None:
         """`Mprobe` takes a message; whenever its data is received, no other receive can have it."""
         box = self._box(send)
         if box is None or send not in self.sent or len(box.receives) >= _MOST:
@@ -203,18 +203,18 @@ class RaceChecks(Checker):
         posted.done = self.session.clocks.now(box.pid).count
         box.wild = box.wild or source == ANY
         box.receives.append(posted)
-        self.found[send] = posted
+        self.probed[send] = posted
 
     def call_made(self, call: MpiCall) -> None:
         """Note the receives that the call waits for."""
         operations = call.operations
         if operations:
-            found = [
+            requests = [
                 message for operation in operations if hasattr(operation, "messages")
                 for message in operation.messages() if isinstance(message, Receive)
             ]  # fmt: skip
-            if found:
-                self.awaited[id(call)] = found
+            if requests:
+                self.awaited[id(call)] = requests
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note the complete receives: they happened before the next events of the rank."""
@@ -227,7 +227,7 @@ class RaceChecks(Checker):
         if call.name in _MATCHING:
             send = getattr(getattr(result, "_impl", None), "send", None)
             if isinstance(send, Send):
-                self._found(call, send)
+                self._probe_returned(call, send)
         waited = self.awaited.pop(id(call), None)
         if waited:
             done = {id(request) for request in waited if request.done}
@@ -246,18 +246,18 @@ class RaceChecks(Checker):
 
     def finish(self, simulation: Simulation) -> None:
         """Look for other matches."""
-        told: set[object] = set()
+        reported: set[object] = set()
         for box in self.boxes.values():
             if box.wild:
-                self._look(box, told)
+                self._look(box, reported)
 
-    def _look(self, box: Box, told: set[object]) -> None:
+    def _look(self, box: Box, reported: set[object]) -> None:
         for posted in box.receives:
-            taken = posted.send
-            if posted.source != ANY or taken is None:
+            received = posted.send
+            if posted.source != ANY or received is None:
                 continue
             for source, sends in box.sends.items():
-                if source == taken.source:
+                if source == received.source:
                     continue
                 other = next(
                     (
@@ -271,16 +271,16 @@ class RaceChecks(Checker):
                     continue
                 if posted.done is not None and other.clock.get(box.pid) >= posted.done:
                     continue  # sent after the receive was complete
-                reason, doubtful = self._outcome(box, posted, taken, other)
+                reason, doubtful = self._outcome(box, posted, received, other)
                 if reason is not None:
-                    key = posted.call.site, taken.call.site, other.call.site
-                    if key not in told:
-                        told.add(key)
-                        self._report(posted, taken, other, reason, doubtful)
+                    key = posted.call.site, received.call.site, other.call.site
+                    if key not in reported:
+                        reported.add(key)
+                        self._report(posted, received, other, reason, doubtful)
                         break
 
     def _outcome(
-        self, box: Box, posted: Posted, taken: Sent, other: Sent
+        self, box: Box, posted: Posted, received: Sent, other: Sent
     ) -> tuple[str | None, bool]:
         """The difference that the other message makes, if any, and whether it may not matter."""
         later = other.receive
@@ -288,44 +288,44 @@ class RaceChecks(Checker):
             if self.session.clean:
                 return None, False  # a message too many: reported as such
             waiting = next(
-                (one for one in box.receives if one.send is None and one.accepts(taken)
+                (one for one in box.receives if one.send is None and one.accepts(received)
                  and not one.accepts(other)), None
             )  # fmt: skip
             if waiting is None:
                 return None, False
             return f"{waiting.call.name} waits for the message that it took in this run", False
-        if other.nbytes > posted.nbytes or taken.nbytes > later.nbytes:
+        if other.nbytes > posted.nbytes or received.nbytes > later.nbytes:
             return "the other message does not fit into the buffer", False
-        if not later.accepts(taken):
+        if not later.accepts(received):
             return (
                 f"the receive that took the other message, {_line(later)}, accepts no message "
-                f"from rank {taken.source} with tag {taken.tag}: it then waits for ever, or takes "
-                "a later message"
+                f"from rank {received.source} with tag {received.tag}: it then waits for ever, or "
+                "takes a later message"
             ), False
-        if later.call.site == posted.call.site or taken.content == other.content:
+        if later.call.site == posted.call.site or received.content == other.content:
             return None, False
-        if taken.content is None or other.content is None:
+        if received.content is None or other.content is None:
             return None, False
         if _takes_status(posted.call) or _takes_status(later.call):
             return None, False
         return f"the data of the two messages differ, and {_line(later)} takes the other one", True
 
     def _report(
-        self, posted: Posted, taken: Sent, other: Sent, reason: str, doubtful: bool
+        self, posted: Posted, received: Sent, other: Sent, reason: str, doubtful: bool
     ) -> None:
         later = other.receive
         receive = posted.request
         match = None
         if receive is not None:
             match = OtherMatch(
-                receive.context.number, receive.destination, posted.number, taken.source,
+                receive.context.number, receive.destination, posted.number, received.source,
                 other.source,
             )  # fmt: skip
         elif doubtful:
             return  # it cannot be tried
         places = [
             place(posted.call, "takes any of them"),
-            place(taken.call, "taken in this run"),
+            place(received.call, "taken in this run"),
             place(other.call, "could be taken as well"),
         ]
         if later is not None and later.call.site != posted.call.site:
@@ -334,7 +334,7 @@ class RaceChecks(Checker):
             Finding(
                 MessageRace,
                 f"{posted.call.name} from any source took the message of rank "
-                f"{taken.call.rank.pid}; that of rank {other.call.rank.pid} can arrive first",
+                f"{received.call.rank.pid}; that of rank {other.call.rank.pid} can arrive first",
                 places,
                 "MPI 4.1, sections 3.2.4 and 3.5: a receive from any source takes any message "
                 "that fits, and messages of different senders have no order",

@@ -11,7 +11,8 @@ from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.python.frames import CallSite
-from pysmpi.ranks.simulation import RankState, Simulation
+from pysmpi.ranks.outcomes import RankState
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 
 
@@ -98,38 +99,38 @@ class RequestChecks(Checker):
 
     def __init__(self) -> None:
         self.tracked: dict[int, Tracked] = {}  # by id of the operation
-        self.taken: dict[int, list[RequestOperation]] = {}  # by id of the call
+        self.operations: dict[int, list[RequestOperation]] = {}  # by id of the call
         self.active: set[int] = set()  # persistent operations that are freed while they run
 
     def call_made(self, call: MpiCall) -> None:
         """Note the operations that the call may complete or start."""
         operations = _operations(call)
         if operations:
-            self.taken[id(call)] = operations
+            self.operations[id(call)] = operations
             if call.name in ("Free", "free"):
                 for operation in operations:
                     if operation.persistent and operation.request is not None:
                         self.active.add(id(operation))
             if call.name in ("Start", "Startall"):
                 for operation in operations:
-                    known = self.tracked.get(id(operation))
-                    if known is not None:
-                        known.started = call
+                    tracked = self.tracked.get(id(operation))
+                    if tracked is not None:
+                        tracked.started = call
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new requests, and forget those that are complete."""
-        operations = self.taken.pop(id(call), None)
+        operations = self.operations.pop(id(call), None)
         if operations is None and call.handles:
-            operations = [known.operation for known in self._of_handles(call.handles)]
+            operations = [tracked.operation for tracked in self._of_handles(call.handles)]
         for operation in operations or ():
-            known = self.tracked.get(id(operation))
-            if known is not None and known.operation is operation:
+            tracked = self.tracked.get(id(operation))
+            if tracked is not None and tracked.operation is operation:
                 freed = call.name in ("Free", "free")
-                if freed or (not known.persistent and _over(known, operation, call, result)):
-                    if freed and known.persistent and known.started is None:
-                        self._never_started(known)
+                if freed or (not tracked.persistent and _over(tracked, operation, call, result)):
+                    if freed and tracked.persistent and tracked.started is None:
+                        self._never_started(tracked)
                     if freed and id(operation) in self.active:
-                        self.session.report(_incomplete(known, [call.rank.pid]))
+                        self.session.report(_incomplete(tracked, [call.rank.pid]))
                     del self.tracked[id(operation)]
         for handle in result if isinstance(result, tuple) else (result,):
             if isinstance(handle, Request):
@@ -141,58 +142,57 @@ class RequestChecks(Checker):
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """A request whose completion failed is complete."""
-        for operation in self.taken.pop(id(call), ()):
-            known = self.tracked.get(id(operation))
-            if known is not None and known.handle._impl is None:
+        for operation in self.operations.pop(id(call), ()):
+            tracked = self.tracked.get(id(operation))
+            if tracked is not None and tracked.handle._impl is None:
                 del self.tracked[id(operation)]
 
     def _of_handles(self, handles: Sequence[object]) -> list[Tracked]:
         wanted = {id(handle) for handle in handles}
-        return [known for known in self.tracked.values() if id(known.handle) in wanted]
+        return [tracked for tracked in self.tracked.values() if id(tracked.handle) in wanted]
 
-    def _never_started(self, known: Tracked) -> None:
-        self.session.report(_unstarted(known.call, [known.call.rank.pid]))
+    def _never_started(self, tracked: Tracked) -> None:
+        self.session.report(_unstarted(tracked.call, [tracked.call.rank.pid]))
 
     def finish(self, simulation: Simulation) -> None:
         """Report the requests that are left."""
         outcomes = simulation.outcomes
         groups: dict[object, tuple[Tracked, list[int]]] = {}
-        for known in self.tracked.values():
-            pid = known.call.rank.pid
+        for tracked in self.tracked.values():
+            pid = tracked.call.rank.pid
             if not self.session.clean or outcomes[pid].state is not RankState.FINISHED:
                 continue
-            if not known.persistent and known.handle._impl is None:
+            if not tracked.persistent and tracked.handle._impl is None:
                 continue
-            active = known.started is not None and known.operation.request is not None
-            start = known.started or known.call
-            key = (known.call.site, start.site, active, known.started is None)
-            groups.setdefault(key, (known, []))[1].append(pid)
-        for known, pids in groups.values():
-            if known.started is None:
-                self.session.report(_unstarted(known.call, pids))
-            elif known.persistent and known.operation.request is None:
-                self.session.report(_unfreed(known.call, pids))
+            active = tracked.started is not None and tracked.operation.request is not None
+            start = tracked.started or tracked.call
+            key = (tracked.call.site, start.site, active, tracked.started is None)
+            groups.setdefault(key, (tracked, []))[1].append(pid)
+        for tracked, pids in groups.values():
+            if tracked.started is None:
+                self.session.report(_unstarted(tracked.call, pids))
+            elif tracked.persistent and tracked.operation.request is None:
+                self.session.report(_unfreed(tracked.call, pids))
             else:
-                self.session.report(_incomplete(known, pids))
+                self.session.report(_incomplete(tracked, pids))
 
 
 def _operations(call: MpiCall) -> list[RequestOperation]:
-    found = []
+    operations = []
     for value in call.having(Role.REQUEST).values():
         for item in value if isinstance(value, list | tuple) else (value,):
             operation = getattr(item, "_impl", None)
             if isinstance(operation, RequestOperation):
-                found.append(operation)
-    return found
+                operations.append(operation)
+    return operations
 
 
 _ALWAYS = frozenset(("Wait", "wait", "Waitall", "waitall"))
-_ONE = frozenset(("Waitany", "waitany", "Testany", "testany"))
 
 
-def _over(known: Tracked, operation: RequestOperation, call: MpiCall, result: object) -> bool:
+def _over(tracked: Tracked, operation: RequestOperation, call: MpiCall, result: object) -> bool:
     """Whether a call that has returned completed an operation."""
-    if known.handle._impl is None or call.name in _ALWAYS:
+    if tracked.handle._impl is None or call.name in _ALWAYS:
         return True
     if call.name in ("Test", "test", "Testall", "testall"):
         done = result[0] if isinstance(result, tuple) else result
@@ -209,12 +209,12 @@ def _site(call: MpiCall) -> CallSite | None:
     return site
 
 
-def _incomplete(known: Tracked, pids: list[int]) -> Finding:
-    call = known.started or known.call
+def _incomplete(tracked: Tracked, pids: list[int]) -> Finding:
+    call = tracked.started or tracked.call
     places = _rows(call, pids, "started here")
-    if call is not known.call:
-        places += _rows(known.call, pids, "made here")
-    name = known.call.name
+    if call is not tracked.call:
+        places += _rows(tracked.call, pids, "made here")
+    name = tracked.call.name
     count = f" ({len(pids):,} times)" if len(pids) > len(set(pids)) else ""
     return Finding(
         Incomplete,

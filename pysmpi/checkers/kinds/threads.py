@@ -64,13 +64,13 @@ class ThreadChecks(Checker):
 
     def __init__(self) -> None:
         self.inside: dict[int, dict[int, MpiCall]] = {}  # by pid, the calls of its threads
-        self.begun: dict[int, MpiCall] = {}
+        self.inits: dict[int, MpiCall] = {}
 
     def call_made(self, call: MpiCall) -> None:
         """Look at the thread."""
         rank = call.rank
         if call.name in ("Init", "Init_thread"):
-            self.begun[rank.pid] = call
+            self.inits[rank.pid] = call
         if call.kind is CallKind.LOCAL or call.name in _ANYWHERE:
             return
         environment = ENVIRONMENT.peek(rank)
@@ -99,9 +99,9 @@ class ThreadChecks(Checker):
         places = [place(call, "in a thread")]
         if other is not None:
             places = [place(call, "at the same time"), place(other, "in another thread")]
-        begun = self.begun.get(call.rank.pid)
-        if begun is not None:
-            places.append(place(begun, "sets the level"))
+        init = self.inits.get(call.rank.pid)
+        if init is not None:
+            places.append(place(init, "sets the level"))
         name = _NAMES[level]
         self.session.report(
             Finding(

@@ -12,7 +12,7 @@ from pysmpi.memory.transfer.caches import Block, Buffer, Caches
 
 # The place of a message's bytes: the object that owns the memory, the offsets of the first byte and
 # behind the last byte in it, and the number of separate pieces (1: contiguous).
-Place = tuple[object, int, int, int]
+Location = tuple[object, int, int, int]
 
 MOST_UNNAMED: Final = 1024  # lengths of objects without identity for which a rank has buffers
 
@@ -61,12 +61,12 @@ class Buffers:
             self.unnamed[length] = buffer
         return buffer
 
-    def block(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
+    def block(self, location: Optional[Location], payload: object, nbytes: int) -> Block:
         """The block of a message."""
         caches = self.caches
-        if place is None:
+        if location is None:
             return caches.block(self.scratch if payload is None else self.pickles, 0, nbytes)
-        owner, start, end, pieces = place
+        owner, start, end, pieces = location
         block = caches.block(self.of(owner), start, end)
         if pieces > 1:
             # Whole lines between the pieces may not be accessed.

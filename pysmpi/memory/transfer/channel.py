@@ -8,7 +8,7 @@ from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.requests import Pricing, Receive, Send, Transfer
-from pysmpi.memory.transfer.buffers import Buffers, Place
+from pysmpi.memory.transfer.buffers import Buffers, Location
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.kinds import kind_of
 from pysmpi.memory.transfer.packing import pack_seconds
@@ -71,9 +71,9 @@ class Channel(Pricing):
         if send.nbytes == 0 or not (send.eager and send.detached):
             return
         room = self.room
-        place = room.place(send.payload)
+        location = room.location(send.payload)
         nbytes = send.nbytes
-        out = self._block_sent(place, send.payload, nbytes)
+        out = self._block_sent(location, send.payload, nbytes)
         load = room.caches.access(self.sender, out, False)
         store = room.store(self.pool, self.sender, self.receiver, nbytes)
         copy = self.into_pool
@@ -83,8 +83,8 @@ class Channel(Pricing):
             copy.seconds = room.control + nbytes * each
             copy.nbytes, copy.load, copy.store = nbytes, load, store
         send.start_cost += copy.seconds
-        if place is not None and place[3] > 1:
-            send.start_cost += pack_seconds(room, load, place, nbytes)
+        if location is not None and location[3] > 1:
+            send.start_cost += pack_seconds(room, load, location, nbytes)
 
     def matched(self, send: Send, receive: Receive) -> None:
         """Copy a short message out of the shared buffer, or transfer a long one."""
@@ -94,10 +94,10 @@ class Channel(Pricing):
                 send.plan = self._plan(0, 0.0, {})
             return
         room = self.room
-        place = room.place(receive.payload)
-        into = self.receivers.block(place, receive.payload, nbytes)
+        location = room.location(receive.payload)
+        into = self.receivers.block(location, receive.payload, nbytes)
         if not (send.eager and send.detached):
-            send.plan = self._transfer(send, into, nbytes, place)
+            send.plan = self._transfer(send, into, nbytes, location)
             receive.finish_cost = 0.0
             return
         load = room.load(self.pool, self.receiver, self.sender)
@@ -109,8 +109,8 @@ class Channel(Pricing):
             copy.seconds = room.control + nbytes * each
             copy.nbytes, copy.load, copy.store = nbytes, load, store
         seconds = copy.seconds
-        if place is not None and place[3] > 1:
-            seconds += pack_seconds(room, store, place, nbytes)
+        if location is not None and location[3] > 1:
+            seconds += pack_seconds(room, store, location, nbytes)
         receive.finish_cost = room.overhead + seconds
 
     def moving(self, transfer: Transfer) -> None:
@@ -123,33 +123,33 @@ class Channel(Pricing):
 
     # The resulting cost.
 
-    def _block_sent(self, place: Optional[Place], payload: object, nbytes: int) -> Block:
+    def _block_sent(self, location: Optional[Location], payload: object, nbytes: int) -> Block:
         """The block that holds the data of a send.
 
         A pickled object has just been written. Memory of a first message also counts as just
         written, because programs write their data before they send it; an option changes this.
         """
         room = self.room
-        block = self.senders.block(place, payload, nbytes)
+        block = self.senders.block(location, payload, nbytes)
         fresh = room.warm and not block.used
-        if fresh or (place is None and payload is not None):
+        if fresh or (location is None and payload is not None):
             room.caches.access(self.sender, block, True)
         return block
 
-    def _transfer(self, send: Send, into: Block, nbytes: int, place: Optional[Place]) -> Plan:
+    def _transfer(self, send: Send, into: Block, nbytes: int, location: Optional[Location]) -> Plan:
         """The plan of a message after both sides are ready."""
         room = self.room
-        origin = room.place(send.payload)
+        origin = room.location(send.payload)
         out = self._block_sent(origin, send.payload, nbytes)
         plan = self._priced(out, into, nbytes)
-        if (origin is None or origin[3] <= 1) and (place is None or place[3] <= 1):
+        if (origin is None or origin[3] <= 1) and (location is None or location[3] <= 1):
             return plan
         # Packing slows down the copy that it is a part of: the pipelines of both sides slow down.
         seconds = nbytes / plan.bound if plan.bound > 0.0 else 0.0
         if origin is not None and origin[3] > 1:
             seconds += pack_seconds(room, LOADED, origin, nbytes)
-        if place is not None and place[3] > 1:
-            seconds += pack_seconds(room, STORED, place, nbytes)
+        if location is not None and location[3] > 1:
+            seconds += pack_seconds(room, STORED, location, nbytes)
         weights = dict(zip(plan.constraints, plan.weights))
         return self._plan(nbytes, seconds, weights)
 

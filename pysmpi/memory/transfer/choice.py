@@ -16,7 +16,7 @@ _NAMES = ("memory/protocol", "memory/primitive", "memory/line-state")
 
 def over(
     network: Transport,
-    places: Sequence[Slot],
+    slots: Sequence[Slot],
     settings: Settings,
     locate: Locate | None = None,
 ) -> Transport:
@@ -35,11 +35,11 @@ def over(
         check_names(settings)
     name = settings.text("memory/model")
     if isinstance(network, MiddlewareTransport):
-        network.places = places
+        network.places = slots
         network.locate = locate
         if not name:
             return network
-    inside = any(described(place.host) for place in places)
+    inside = any(described(slot.host) for slot in slots)
     if not inside and not name:
         return network
     # The models take longer to import than most machines need them.
@@ -49,4 +49,4 @@ def over(
     model = find_memory_model(name or "pipelined")
     if model.prepare is None or not inside:
         return network
-    return MemoryTransport(network, places, settings, model.prepare(settings), locate)
+    return MemoryTransport(network, slots, settings, model.prepare(settings), locate)

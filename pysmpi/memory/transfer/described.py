@@ -7,7 +7,7 @@ from typing import Any
 
 from pysmpi.platform.model import Host
 
-# Returns the place of a payload: see `buffers.Place`; None if it is in no buffer of the program.
+# Returns the `buffers.Location` of a payload; None if it is in no buffer of the program.
 Locate = Callable[[Any], Any]
 
 

@@ -21,12 +21,12 @@ class Side:
         if nbytes == 0:
             return 0.0
         room = self.room
-        place = room.place(payload)
-        block = self.buffers.block(place, payload, nbytes)
+        location = room.location(payload)
+        block = self.buffers.block(location, payload, nbytes)
         kind = room.caches.access(self.core, block, write)
-        if place is None or place[3] <= 1:
+        if location is None or location[3] <= 1:
             return 0.0
-        return pack_seconds(room, kind, place, nbytes, True)
+        return pack_seconds(room, kind, location, nbytes, True)
 
 
 class Doorway(Pricing):

@@ -103,11 +103,11 @@ def _size(settings: Settings, name: str, default: str, zero: bool = False) -> in
 
 
 def _choice(
-    settings: Settings, name: str, known: tuple[str, ...], default: str | None = None
+    settings: Settings, name: str, choices: tuple[str, ...], default: str | None = None
 ) -> str:
-    text = settings.text(name) or default or known[0]
-    if text not in known:
-        raise UsageError(f"{name}: expected one of {', '.join(known)}, got {text!r}")
+    text = settings.text(name) or default or choices[0]
+    if text not in choices:
+        raise UsageError(f"{name}: expected one of {', '.join(choices)}, got {text!r}")
     return text
 
 

@@ -11,7 +11,7 @@ Zhan and Zhao, Accurate Analytical Models for Message Passing on Multi-core Clus
 
 from typing import Final
 
-from pysmpi.memory.transfer.buffers import Place
+from pysmpi.memory.transfer.buffers import Location
 from pysmpi.memory.transfer.kinds import NOBODY, access_of, kind_of
 from pysmpi.memory.transfer.room import Room
 
@@ -25,12 +25,14 @@ def touched_lines(nbytes: int, span: int, pieces: int, line: int) -> int:
     return min(pieces * across, -(-span // line))
 
 
-def pack_seconds(room: Room, kind: int, place: Place, nbytes: int, network: bool = False) -> float:
+def pack_seconds(
+    room: Room, kind: int, location: Location, nbytes: int, network: bool = False
+) -> float:
     """Seconds to pack or unpack a strided message, minus those of a contiguous one.
 
     `kind` is the access to the program's buffer.
     """
-    _, start, end, pieces = place
+    _, start, end, pieces = location
     node = room.node
     span = end - start
     lines = touched_lines(nbytes, span, pieces, node.line)

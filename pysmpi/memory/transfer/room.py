@@ -5,7 +5,7 @@ from typing import Any, Final, Optional
 
 from pysmpi.kernel.activities import Constraint
 from pysmpi.memory.coherence.protocol import Protocol
-from pysmpi.memory.transfer.buffers import Buffers, Place
+from pysmpi.memory.transfer.buffers import Buffers, Location
 from pysmpi.memory.transfer.caches import Block, Caches
 from pysmpi.memory.transfer.kinds import NOBODY, access_of, distance_of, kind_of, level_of
 from pysmpi.memory.transfer.library import Library
@@ -41,7 +41,7 @@ class Room:
     ) -> None:
         self.node: NodeDescription = node
         self.library: Library = library
-        self.locate: Any = locate  # callable(payload) -> Place or None
+        self.locate: Any = locate  # callable(payload) -> Location or None
         self.caches: Caches = Caches(node, protocol)
         self.sizes: list[int] = [cache.size for cache in node.caches]
         # Values of the library that each message needs.
@@ -109,12 +109,12 @@ class Room:
             self.buffers[slot] = buffers
         return buffers
 
-    def place(self, payload: object) -> Optional[Place]:
+    def location(self, payload: object) -> Optional[Location]:
         """The place of a payload, if it is in a buffer of the program."""
         if payload is None or self.locate is None:
             return None
-        place: Optional[Place] = self.locate(payload)
-        return place
+        location: Optional[Location] = self.locate(payload)
+        return location
 
     def pool(self, sender: int, receiver: int) -> Pool:
         """The shared buffers from one core to another."""

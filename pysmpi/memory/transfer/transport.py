@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pysmpi.kernel.plan import Plan, Transport
 from pysmpi.memory.coherence import protocol
-from pysmpi.memory.transfer.buffers import Place
+from pysmpi.memory.transfer.buffers import Location
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.described import Locate, described
 from pysmpi.memory.transfer.doorway import Doorway, Side
@@ -28,13 +28,13 @@ class MemoryTransport(Transport):
     def __init__(
         self,
         network: Transport,
-        places: Sequence[Slot],
+        slots: Sequence[Slot],
         settings: Settings,
         build: Builder,
         locate: Locate | None = None,
     ) -> None:
         self.network = network
-        self.places = places
+        self.slots = slots
         self.library = read_library(settings)
         self.protocol = settings.text("memory/protocol")
         if self.protocol:
@@ -47,7 +47,7 @@ class MemoryTransport(Transport):
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
-        sender, receiver = self.places[source], self.places[destination]
+        sender, receiver = self.slots[source], self.slots[destination]
         if sender.host is not receiver.host:
             plan = self.network.plan(source, destination, nbytes)
             if described(sender.host) or described(receiver.host):
@@ -65,7 +65,7 @@ class MemoryTransport(Transport):
 
     def place(self, slot: int) -> int:
         """The slot itself in a described host, whose caches it uses; else one number a host."""
-        if described(self.places[slot].host):
+        if described(self.slots[slot].host):
             return slot
         return self._first.setdefault(self.network.place(slot), slot)
 
@@ -80,14 +80,18 @@ class MemoryTransport(Transport):
             )
         return room
 
-    def touch(self, slot: int, place: Place, nbytes: int, write: bool) -> None:
+    def touch(self, slot: int, location: Location, nbytes: int, write: bool) -> None:
         """The program loads, or stores to, `nbytes` of its memory on a slot."""
-        host, core = self.places[slot]
+        host, core = self.slots[slot]
         if described(host) and nbytes:
             room = self.room(host)
-            block = room.of(slot, core).block(place, None, nbytes)
+            block = room.of(slot, core).block(location, None, nbytes)
             room.caches.access(core, block, write)
 
     def _side(self, slot: int) -> Side | None:
-        place = self.places[slot]
-        return Side(self.room(place.host), slot, place.core) if described(place.host) else None
+        host_core = self.slots[slot]
+        return (
+            Side(self.room(host_core.host), slot, host_core.core)
+            if described(host_core.host)
+            else None
+        )

@@ -372,10 +372,10 @@ def alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contrib
     send = _no_blocks(v, False, size) if in_place else blocks_of(v, sendbuf, False, size)
     outgoing = receive if in_place else send
     if v:
-        sent, taken = _record(outgoing), _record(receive)
+        sent, received = _record(outgoing), _record(receive)
         _, unit = count_of(sent, 0)
-        if count_of(taken, 0)[1] == unit:
-            sends, receives = counts_of(sent, outgoing.counts), counts_of(taken, receive.counts)
+        if count_of(received, 0)[1] == unit:
+            sends, receives = counts_of(sent, outgoing.counts), counts_of(received, receive.counts)
         else:
             unit, sends, receives = 1, tuple(outgoing.sizes()), tuple(receive.sizes())
         call = scheduled_call(

@@ -24,7 +24,7 @@ from pysmpi.mpi.groups.communicator import Communicator
 # Blocks up to this many bytes are joined before they are stored.
 JOINED = 16384
 _NOTHING: list[object] = []
-_NOT_KEPT: dict[int, object] = {}
+_NO_COPIES: dict[int, object] = {}
 # Replaces the contributions of all ranks if they are folded, so that no rank needs them.
 FOLDED: object = ("folded",)
 
@@ -174,7 +174,7 @@ class Gather(Contribution):
 class Scatter(Contribution):
     """Every block of the root goes to a rank's message."""
 
-    __slots__ = ("blocks", "kept", "message")
+    __slots__ = ("blocks", "copies", "message")
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Scatter(Contribution):
         super().__init__(communicator, me, scheduled)
         self.blocks = blocks  # at the root
         self.message = message
-        self.kept: dict[int, object] = _NOT_KEPT
+        self.copies: dict[int, object] = _NO_COPIES
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
@@ -204,14 +204,14 @@ class Scatter(Contribution):
             return  # some algorithms send no empty blocks
         origin: Scatter | None = self.source(self.call.root)
         if origin is not None:
-            kept = origin.kept.get(self.me)
-            if kept is None:
+            block = origin.copies.get(self.me)
+            if block is None:
                 blocks = origin.blocks
                 assert blocks is not None
                 if copied(blocks.view(self.me), message.data):
                     return
-                kept = blocks.block(self.me)
-            self.error = transfer(kept, message)
+                block = blocks.block(self.me)
+            self.error = transfer(block, message)
 
     def release(self) -> None:
         """Deliver to the ranks that have entered, leave copies for the others."""
@@ -219,14 +219,14 @@ class Scatter(Contribution):
         if blocks is None:
             return
         contributions = self.values
-        kept: dict[int, object] = {}
+        copies: dict[int, object] = {}
         for rank in range(len(blocks.counts)):
             contribution: Contribution | None = contributions.get(rank)
             if contribution is None:
-                kept[rank] = saved(blocks.block(rank))
+                copies[rank] = saved(blocks.block(rank))
             else:
                 contribution.deliver()
-        self.kept = kept
+        self.copies = copies
 
 
 class Allgather(Contribution):
@@ -311,7 +311,7 @@ class Allgather(Contribution):
 class Alltoall(Contribution):
     """Block j of rank i goes to block i of rank j."""
 
-    __slots__ = ("folded", "incoming", "kept", "outgoing")
+    __slots__ = ("folded", "incoming", "copies", "outgoing")
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class Alltoall(Contribution):
         super().__init__(communicator, me, scheduled)
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
-        self.kept: list[object] | None = None
+        self.copies: list[object] | None = None
         self.folded = False  # its contribution
 
     def again(self) -> Contribution:
@@ -338,22 +338,22 @@ class Alltoall(Contribution):
         outgoing = self.outgoing
         if outgoing is None:
             blocks = self.incoming
-            self.kept = [saved(blocks.block(rank)) for rank in range(len(blocks))]
+            self.copies = [saved(blocks.block(rank)) for rank in range(len(blocks))]
         else:
-            self.kept = None
+            self.copies = None
             self.folded = PAYLOAD.active and PAYLOAD.folded(outgoing)
         super().begin()
 
     def block_for(self, rank: int) -> object:
         """The data of this rank for another."""
-        if self.kept is not None:
-            return self.kept[rank]
+        if self.copies is not None:
+            return self.copies[rank]
         assert self.outgoing is not None
         return self.outgoing.block(rank)
 
     def view_for(self, rank: int) -> memoryview | None:
         """The data of this rank for another, if it is contiguous memory."""
-        if self.kept is not None or self.outgoing is None:
+        if self.copies is not None or self.outgoing is None:
             return None
         return self.outgoing.view(rank)
 
@@ -410,15 +410,15 @@ class Alltoall(Contribution):
 
     def area(self) -> object:
         """All blocks of this rank as contiguous memory, or None."""
-        if self.kept is not None:
-            return b"".join(map(packed, self.kept))
+        if self.copies is not None:
+            return b"".join(map(packed, self.copies))
         assert self.outgoing is not None
         whole = merged(self.outgoing) if is_equal(self.outgoing) else None
         return None if whole is None else whole.pack()
 
     def release(self) -> None:
         """Deliver to the ranks that have entered, leave copies for the others."""
-        if self.kept is not None or self.folded:
+        if self.copies is not None or self.folded:
             return
         contributions = self.values
         contribution: Alltoall
@@ -427,13 +427,13 @@ class Alltoall(Contribution):
             for contribution in contributions.values():
                 contribution.deliver()
             for contribution in self.shared.values.values():
-                contribution.kept = _NOTHING
+                contribution.copies = _NOTHING
             return
-        kept: list[object] = []
+        copies: list[object] = []
         for rank in range(self.communicator.remote.size):
             other: Alltoall | None = contributions.get(rank)
             if other is not None and other.collected:
-                kept.append(b"")
+                copies.append(b"")
             else:
-                kept.append(saved(self.block_for(rank)))
-        self.kept = kept
+                copies.append(saved(self.block_for(rank)))
+        self.copies = copies

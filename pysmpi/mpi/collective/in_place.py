@@ -13,13 +13,13 @@ from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.python.frames import CallSite, shorten
 
 # The argument, the name and the line of the call, by number of the call and rank.
-Given = tuple[str, str, CallSite | None]
-GIVEN: StateSlot[Communicator, dict[tuple[int, int], Given]] = StateSlot(Communicator, dict)
+InPlaceUse = tuple[str, str, CallSite | None]
+USES: StateSlot[Communicator, dict[tuple[int, int], InPlaceUse]] = StateSlot(Communicator, dict)
 
 
 def note_in_place(communicator: Communicator, me: int, argument: str) -> None:
     """Keep the call in which rank `me`, which is not the root, gives MPI.IN_PLACE."""
-    GIVEN.of(communicator)[communicator.begun(me), me] = (argument, *called())
+    USES.of(communicator)[communicator.begun(me), me] = (argument, *called())
 
 
 def misplaced(communicator: Communicator, number: int) -> str:
@@ -27,20 +27,20 @@ def misplaced(communicator: Communicator, number: int) -> str:
 
     `number` is that of the call, negative for a start of a persistent call.
     """
-    given = GIVEN.peek(communicator)
-    if not given:
+    uses = USES.peek(communicator)
+    if not uses:
         return ""
     if number < 0:
         number = -number >> 32
-    ranks: dict[Given, list[int]] = {}
-    for (made, rank), found in given.items():
-        if made == number:
-            ranks.setdefault(found, []).append(communicator.group[rank])
+    ranks: dict[InPlaceUse, list[int]] = {}
+    for (in_call, rank), use in uses.items():
+        if in_call == number:
+            ranks.setdefault(use, []).append(communicator.group[rank])
     said = []
     for (argument, name, site), pids in ranks.items():
-        place = "" if site is None else f" at {shorten(site.file)}:{site.line}"
+        line = "" if site is None else f" at {shorten(site.file)}:{site.line}"
         verb = "gives" if len(pids) == 1 else "give"
-        said.append(f"{text.ranks(sorted(pids))} {verb} it as {argument} of {name}{place}")
+        said.append(f"{text.ranks(sorted(pids))} {verb} it as {argument} of {name}{line}")
     if not said:
         return ""
     return "MPI.IN_PLACE is for the root, the other ranks must give their buffers: " + ", ".join(

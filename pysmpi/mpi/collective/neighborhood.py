@@ -37,13 +37,13 @@ class Neighbors:
     neighbours.
     """
 
-    __slots__ = ("heard", "sources", "targets", "told")
+    __slots__ = ("inputs", "sources", "targets", "outputs")
 
     def __init__(self, sources: Sequence[int], targets: Sequence[int]) -> None:
         self.sources = tuple(sources)
         self.targets = tuple(targets)
-        self.heard = [i for i, rank in enumerate(sources) if rank >= 0]
-        self.told = [i for i, rank in enumerate(targets) if rank >= 0]
+        self.inputs = [i for i, rank in enumerate(sources) if rank >= 0]
+        self.outputs = [i for i, rank in enumerate(targets) if rank >= 0]
 
     def match(self, i: int, grid: bool, me: int, other: Neighbors) -> int:
         """The position among the targets of source i at which it sends to source position i.
@@ -81,7 +81,7 @@ class Neighborhood(Contribution):
     source; it is None for objects, which are stored in `objects`.
     """
 
-    __slots__ = ("grid", "incoming", "kept", "neighbors", "objects", "outgoing")
+    __slots__ = ("grid", "incoming", "copies", "neighbors", "objects", "outgoing")
 
     def __init__(
         self,
@@ -98,19 +98,19 @@ class Neighborhood(Contribution):
         self.outgoing = outgoing
         self.incoming = incoming
         self.objects: list[Any] = []
-        self.kept: dict[int, object] | None = None
+        self.copies: dict[int, object] | None = None
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        made = Neighborhood(
+        repeated = Neighborhood(
             self.communicator, self.me, self.scheduled, self.neighbors, self.outgoing, self.incoming
         )
-        return self._as_before(made)
+        return self._as_before(repeated)
 
     def outgoing_at(self, position: int) -> object:
         """The data of this rank for the target at a position."""
-        if self.kept is not None:
-            return self.kept.get(position)
+        if self.copies is not None:
+            return self.copies.get(position)
         outgoing = self.outgoing
         if outgoing.__class__ is Blocks:
             return outgoing.block(position)
@@ -121,7 +121,7 @@ class Neighborhood(Contribution):
         neighbors, incoming = self.neighbors, self.incoming
         if incoming is None:
             self.objects = [b""] * len(neighbors.sources)
-        for i in neighbors.heard:
+        for i in neighbors.inputs:
             if incoming is not None and incoming.counts[i] == 0:
                 continue
             contribution = self.source(neighbors.sources[i])
@@ -142,20 +142,20 @@ class Neighborhood(Contribution):
         """Deliver to the targets that have entered, save copies for the others."""
         if self.incoming is None:
             return
-        kept = {}
+        copies = {}
         values = self.values
-        for position in self.neighbors.told:
+        for position in self.neighbors.outputs:
             contribution = values.get(self.neighbors.targets[position])
             if contribution is not None and not contribution.collected and contribution.ready():
                 contribution.deliver()
             if contribution is None or not contribution.collected:
-                kept[position] = saved(self.outgoing_at(position))
-        self.kept = kept
+                copies[position] = saved(self.outgoing_at(position))
+        self.copies = copies
 
     def ready(self) -> bool:
         """Whether all sources have entered."""
         neighbors, values = self.neighbors, self.values
-        return all(neighbors.sources[i] in values for i in neighbors.heard)
+        return all(neighbors.sources[i] in values for i in neighbors.inputs)
 
 
 def _part(comm: object, op: str, read: Any) -> Neighborhood:
@@ -175,14 +175,14 @@ def _part(comm: object, op: str, read: Any) -> Neighborhood:
         count, unit = 0, 1
         sends, receives = outgoing.sizes(), incoming.sizes()
     else:
-        sent, taken = outgoing.datatype._live(), incoming.datatype._live()
+        sent, received = outgoing.datatype._live(), incoming.datatype._live()
         count = outgoing.count if op[-1] != "v" or outgoing.__class__ is MessageRegion else 0
         count, unit = count_of(sent, count)
         if op[-1] == "v":
             blocks = outgoing.__class__ is Blocks
-            receives = counts_of(taken, incoming.counts)
+            receives = counts_of(received, incoming.counts)
             sends = counts_of(sent, outgoing.counts) if blocks else None
-            if count_of(taken, 0)[1] != unit:
+            if count_of(received, 0)[1] != unit:
                 count, unit = count * unit, 1
                 receives = incoming.sizes()
                 sends = outgoing.sizes() if blocks else None
@@ -201,13 +201,13 @@ def _call_among(
     receives: Sequence[int] | None = None,
 ) -> ScheduledCall:
     """The call of a rank, without the neighbours that do not exist."""
-    heard, told = neighbors.heard, neighbors.told
+    inputs, outputs = neighbors.inputs, neighbors.outputs
     return scheduled_call(
         communicator, me, op, count, unit,
-        send_counts=None if sends is None else tuple(sends[i] for i in told),
-        recv_counts=None if receives is None else tuple(receives[i] for i in heard),
-        sources=tuple(neighbors.sources[i] for i in heard),
-        destinations=tuple(neighbors.targets[i] for i in told),
+        send_counts=None if sends is None else tuple(sends[i] for i in outputs),
+        recv_counts=None if receives is None else tuple(receives[i] for i in inputs),
+        sources=tuple(neighbors.sources[i] for i in inputs),
+        destinations=tuple(neighbors.targets[i] for i in outputs),
     )  # fmt: skip
 
 

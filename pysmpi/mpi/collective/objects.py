@@ -77,10 +77,10 @@ def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
 
 def _data_of(contribution: Objects, rank: int) -> Any:
     """The contribution of a rank; an error if it has not entered, because calls of ranks differ."""
-    found: Objects | None = contribution.values.get(rank)
-    if found is None:
+    other: Objects | None = contribution.values.get(rank)
+    if other is None:
         fail(ERR_INTERN, f"rank {rank} makes another collective call")
-    return found.data
+    return other.data
 
 
 def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> None:
@@ -123,9 +123,9 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     if not receives:
         _carry(comm, contribution, "gatherv", len(data))
         return None
-    found = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
-    _carry(comm, contribution, "gatherv", len(data), recv_counts=tuple(map(len, found)))
-    return found
+    objects = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
+    _carry(comm, contribution, "gatherv", len(data), recv_counts=tuple(map(len, objects)))
+    return objects
 
 
 @_locked("scatter")
@@ -161,11 +161,11 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
     contribution = _exchange(comm, "allgather", data)
     other = contribution.other
     if other.result is None:
-        found = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
-        other.result = (found, tuple(map(len, found)))
-    found, counts = other.result
+        objects = [_data_of(contribution, rank) for rank in range(len(contribution.values))]
+        other.result = (objects, tuple(map(len, objects)))
+    objects, counts = other.result
     _carry(comm, contribution, "allgatherv", len(data), recv_counts=counts)
-    return list(found)
+    return list(objects)
 
 
 @_locked("alltoall")
@@ -173,12 +173,12 @@ def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes of each rank for this one, in exchange for those of this one for each."""
     _, me = located(comm)
     contribution = _exchange(comm, "alltoall", items)
-    found = [_data_of(contribution, rank)[me] for rank in range(len(contribution.values))]
+    received = [_data_of(contribution, rank)[me] for rank in range(len(contribution.values))]
     _carry(
         comm, contribution, "alltoallv", 0,
-        send_counts=tuple(map(len, items)), recv_counts=tuple(map(len, found)),
+        send_counts=tuple(map(len, items)), recv_counts=tuple(map(len, received)),
     )  # fmt: skip
-    return found
+    return received
 
 
 class Outbox(dict[tuple[bool, int], bytes]):

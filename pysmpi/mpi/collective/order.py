@@ -53,7 +53,7 @@ class Evaluation:
         self.operator = operator
         self.streams = [memoryview(stream) for stream in streams]
         self.record = record
-        self.known: dict[tuple[int, int, int], bytes] = {}
+        self.values: dict[tuple[int, int, int], bytes] = {}
 
     def of_rank(self, rank: int) -> bytes:
         """The result of one rank, packed."""
@@ -61,24 +61,24 @@ class Evaluation:
 
     def value(self, first: int, last: int, node: int) -> bytes:
         """One piece by one tree; trees may be as deep as there are ranks."""
-        trees, known = self.order.trees, self.known
+        trees, values = self.order.trees, self.values
         pending = [node]
         while pending:
             key = (first, last, pending[-1])
-            if key in known:
+            if key in values:
                 pending.pop()
                 continue
             if key[2] < trees.ranks:
-                known[key] = bytes(self.streams[key[2]][first:last])
+                values[key] = bytes(self.streams[key[2]][first:last])
                 pending.pop()
                 continue
             pair = trees.pairs[key[2] - trees.ranks]
-            missing = [one for one in pair if (first, last, one) not in known]
+            missing = [one for one in pair if (first, last, one) not in values]
             if missing:
                 pending += missing
                 continue
-            operands = [known[first, last, one] for one in pair]
+            operands = [values[first, last, one] for one in pair]
             count = (last - first) // self.record.layout.size
-            known[key] = reduce(self.operator, operands, count, self.record)
+            values[key] = reduce(self.operator, operands, count, self.record)
             pending.pop()
-        return known[first, last, node]
+        return values[first, last, node]

@@ -185,7 +185,7 @@ class Prefix(Combining):
     their results.
     """
 
-    __slots__ = ("exclusive", "kept", "message", "record", "target")
+    __slots__ = ("exclusive", "copy", "message", "record", "target")
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Prefix(Combining):
         self.record = record
         self.target = target
         self.exclusive = exclusive
-        self.kept: object = None
+        self.copy: object = None
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
@@ -215,9 +215,9 @@ class Prefix(Combining):
 
     def begin(self) -> None:
         """In the order of an algorithm each rank combines separately, so its inputs are kept."""
-        self.kept = None
+        self.copy = None
         if by_algorithm(self.communicator):
-            self.kept = snapshot(self.message)
+            self.copy = snapshot(self.message)
         super().begin()
 
     def combine_as_algorithm(self, order: Order) -> None:
@@ -228,7 +228,7 @@ class Prefix(Combining):
             if rank not in contributions:
                 self.error = ERR_INTERN
                 return
-            streams.append(packed(contributions[rank].kept))
+            streams.append(packed(contributions[rank].copy))
         if any(len(stream) != self.message.nbytes for stream in streams):
             self.error = ERR_TRUNCATE
         elif streams:

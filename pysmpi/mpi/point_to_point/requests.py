@@ -471,15 +471,6 @@ class Prequest(Request):
         return operation
 
 
-def handle_of(operation: RequestOperation) -> Request:
-    """A new handle of an operation."""
-    made: Request = _new(Request)
-    made._impl = operation
-    return made
-
-
-_new: Any = object.__new__
-
 REQUEST_NULL = Request._define("REQUEST_NULL", None, 0x2C000000)
 
 

@@ -31,14 +31,14 @@ def lines(settings: Settings) -> Builder:
                 f"--memory-model lines: node {room.node.name}: expected latencies of lines, got "
                 "none"
             )
-        known = costs
+        priced = costs
 
         def seconds(nbytes: int) -> float:
-            count = known.lines(nbytes)
-            return _one(known, state) if count == 1 else multi_line(known, count, state)
+            count = priced.lines(nbytes)
+            return _one(priced, state) if count == 1 else multi_line(priced, count, state)
 
         # The receiver reads the line that the sender has written.
-        reading = known.remote.modified / _one(known, state)
+        reading = priced.remote.modified / _one(priced, state)
         return TimedChannel(
             room, source, destination, sender, receiver, seconds, 1.0 - reading, overhead
         )
