@@ -72,7 +72,7 @@ class StoppedRank(Rank):
 def refuse() -> NoReturn:
     """Raise `Stop` in the running fiber; abandon the fiber if this happened often."""
     fiber: Any = fiber_of(getcurrent())
-    fiber.refusals = getattr(fiber, "told", 0) + 1
+    fiber.refusals = getattr(fiber, "refusals", 0) + 1
     if fiber.refusals > MOST:
         leave_for_good(fiber)
     raise Stop
