@@ -179,8 +179,8 @@ class BufferChecks(Checker):
             self.session.report(
                 Finding(
                     BuffersOverlap,
-                    f"the receive buffer of {prepared.name} overlaps with itself: its datatype names "
-                    "some bytes more than once",
+                    f"the receive buffer of {prepared.name} overlaps with itself: its datatype "
+                    "names some bytes more than once",
                     [place(prepared)],
                     "MPI 4.1, section 5.1.11: a datatype of a receive has no overlapping entries",
                     "use a datatype with a larger stride or extent, or a smaller count",
