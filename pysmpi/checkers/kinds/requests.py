@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 
 from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.calls import MpiCall, Role
-from pysmpi.mpi.point_to_point.operations import RequestOperation
+from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
+from pysmpi.mpi.point_to_point.operations import ReceiveOperation, RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.python.frames import CallSite
 from pysmpi.ranks.outcomes import RankState
@@ -80,6 +82,44 @@ class Unstarted(Diagnostic):
     title = "persistent request misused"
 
 
+@register
+class ObjectLost(Diagnostic):
+    """An upper-case call completed the request of a lower-case `irecv`, and the object is lost.
+
+    `wait`, `waitall`, `test` and their like return the objects that have arrived. `Wait`, `Waitall`
+    and `Test` return none, and afterwards the request is null: a `wait` on it returns None. Objects
+    that are None are not reported.
+
+    ## Why it is bad
+
+    The message was received, and the program works on without its data.
+
+    ## Example
+
+    ```python
+    requests = [comm.irecv(source=i) for i in range(1, comm.size)]
+    MPI.Request.Waitall(requests)
+    parts = [request.wait() for request in requests]  # each is None
+    ```
+
+    ## What to do
+
+    Complete the request of a lower-case call by a lower-case call:
+    `parts = MPI.Request.waitall(requests)`.
+
+    ## References
+
+    mpi4py, "Communication of generic Python objects"; MPI 4.1, section 3.7.3.
+    """
+
+    code = "PSM129"
+    title = "object lost by an upper-case wait"
+
+
+_NONE = pickle.dumps(None, pickle.HIGHEST_PROTOCOL)
+_COMPLETING = frozenset("Wait Waitall Waitany Waitsome Test Testall Testany Testsome".split())
+
+
 class Tracked:
     """A request of a rank: its handle, its operation, the call that made it, and its starts."""
 
@@ -120,6 +160,9 @@ class RequestChecks(Checker):
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new requests, and forget those that are complete."""
         operations = self.operations.pop(id(call), None)
+        if call.name in _COMPLETING:
+            for operation in operations or ():
+                self._look_for_object(call, operation)
         if operations is None and call.handles:
             operations = [tracked.operation for tracked in self._of_handles(call.handles)]
         for operation in operations or ():
@@ -139,6 +182,27 @@ class RequestChecks(Checker):
                     if call.values and handle is call.values[0]:
                         continue
                     self.tracked[id(operation)] = Tracked(handle, operation, call)
+
+    def _look_for_object(self, call: MpiCall, operation: RequestOperation) -> None:
+        if not isinstance(operation, ReceiveOperation) or operation.unpickle is None:
+            return
+        tracked = self.tracked.get(id(operation))
+        request = operation.request
+        if tracked is None or tracked.handle._impl is not None or request is None:
+            return
+        data = request.payload.data if isinstance(request.payload, ObjectBuffer) else None
+        if data is None or bytes(data[:8]) == _NONE or operation.cancelled:
+            return
+        made = tracked.call
+        self.session.report(
+            Finding(
+                ObjectLost,
+                f"{call.name} completes {made.name}, and the object that it has received is lost",
+                [*_rows(call, [call.rank.pid]), *_rows(made, [call.rank.pid], "made here")],
+                "mpi4py: only lower-case calls return the objects of lower-case receives",
+                f"call {call.name.lower()}, which returns the object",
+            )
+        )
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """A request whose completion failed is complete."""
