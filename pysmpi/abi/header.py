@@ -264,4 +264,8 @@ def header(interface: str = "mpich") -> str:
         if not openmpi:
             parts.append("#define MPI_BUFFER_AUTOMATIC ((void *)2)\n")
         values = chain(_attribute_functions(openmpi), _other_constants(1 if openmpi else 2))
-    return start + "".join(parts) + "\n".join([*values, *prototypes()]) + "\n" + _END
+    # As SMPI's header, that of MPI has SMPI's macros.
+    macros = "#include <smpi/smpi.h>\n" if interface == "mpich" else ""
+    text = "\n".join([*values, *prototypes()]) + "\n"
+    end = _END.removesuffix("#endif\n")
+    return start + "".join(parts) + text + end + macros + "#endif\n"

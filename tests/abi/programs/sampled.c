@@ -1,5 +1,5 @@
-/* The macros of SMPI's header. */
-#include <smpi/smpi.h>
+/* The macros of SMPI, which its header of MPI has. */
+#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
