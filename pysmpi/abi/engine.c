@@ -498,13 +498,15 @@ enter_directly(call *self)
     PyObject *type, *value, *trace, *process;
     PyErr_Fetch(&type, &value, &trace);
     process = PyObject_CallMethod(missing, "process", NULL);
-    if (process != NULL && process != Py_None) {
+    if (process == NULL) /* at the end of Python */
+        PyErr_Clear();
+    else if (process != Py_None) {
         self->process = (Process *)process;
         serve(self, PyList_GET_ITEM(direct, self->number));
+        if (self->failed)
+            end_rank();
     }
-    if (process == NULL || self->failed)
-        end_rank();
-    Py_DECREF(process);
+    Py_XDECREF(process);
     PyErr_Restore(type, value, trace);
     errno = error;
     PyGILState_Release(lock);
@@ -1529,6 +1531,14 @@ start(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* stop(): no function of Python can be called any more, though libraries may call at their end. */
+static PyObject *
+stop(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    missing = NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *
 functions(PyObject *module, PyObject *Py_UNUSED(args))
 {
@@ -1606,6 +1616,7 @@ static PyMethodDef methods[] = {
     {"read_handles", (PyCFunction)(void (*)(void))read_handles, METH_FASTCALL, NULL},
     {"read_text", read_text, METH_O, NULL},
     {"start", start, METH_VARARGS, NULL},
+    {"stop", stop, METH_NOARGS, NULL},
     {"functions", functions, METH_NOARGS, NULL},
     {NULL},
 };

@@ -54,6 +54,9 @@ class QuickEnd:
                     stream.flush()
         except (OSError, ValueError):
             return  # Python reports it
+        engine = sys.modules.get("pysmpi.abi.engine")
+        if engine is not None:
+            engine.stop()
         # Writes the buffers of C, and calls what libraries have registered: without the lock of the
         # interpreter, for which their threads may wait.
         ctypes.CDLL(None).exit(self.status)
