@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import open_lines
 from pysmpi.isolation.loading.foreign import HEAD, foreign
-from pysmpi.job.programs import find_program
+from pysmpi.job.programs import find_program, is_compiled
 
 if TYPE_CHECKING:
     from pysmpi.isolation.loading.loader import RankProgram
@@ -78,7 +78,7 @@ def split_program(words: Sequence[str]) -> Words:
 def program_of(
     command: str, arguments: Sequence[str], search: str | None = None, directory: str | None = None
 ) -> RankProgram:
-    """The Python program that a command starts; UsageError if it is not one.
+    """The program that a command starts; UsageError if pysmpi cannot run it.
 
     A command without a directory in its name is looked for in `search`, directories as in PATH,
     then in `directory`. Scripts are found from `directory` (default: the working directory).
@@ -97,6 +97,8 @@ def program_of(
     path = _located(command, search, directory)
     if path is None:
         raise UsageError(f"{command}: no such program")
+    if is_compiled(path):
+        return find_program(path, arguments)
     interpreter, words = _shebang(path)
     if not path.endswith((".py", ".pyz", ".pyw")) and not is_python(interpreter):
         raise UsageError(f"{command}: expected a Python program, got {_what(path)}")

@@ -348,3 +348,25 @@ def test_the_macros_of_smpi(
         assert float(flops) == pytest.approx(2.0, rel=1e-3)
         assert (mine, value, made) == ("1", "49", "1")
         assert last == rows[0][6]  # one memory
+
+
+def test_compiled_programs_and_those_of_python_start_each_other(
+    compiled: Callable[..., str], capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    parent, python = compiled("parent.c"), tmp_path / "child.py"
+    python.write_text(
+        "import sys\nfrom mpi4py import MPI\nparent = MPI.Comm.Get_parent()\n"
+        "from array import array\nvalue, total = array('i', [20]), array('i', [0])\n"
+        "if parent != MPI.COMM_NULL:\n"
+        "    parent.Bcast(value, 0)\n    value[0] += MPI.COMM_WORLD.rank\n"
+        "    parent.Reduce(value, None, MPI.SUM, 0)\n    parent.Disconnect()\n"
+        "else:\n    children = MPI.COMM_SELF.Spawn(sys.argv[1], [], 2)\n"
+        "    children.Bcast(value, MPI.ROOT)\n    children.Reduce(None, total, MPI.SUM, MPI.ROOT)\n"
+        "    print('children added', total[0])\n    children.Disconnect()\n"
+    )
+    script = tmp_path / "started"
+    script.write_text(f"#!{sys.executable}\n{python.read_text()}")
+    script.chmod(0o755)
+    for first, second in ((parent, parent), (parent, str(script)), (str(python), parent)):
+        pysmpi.run(first, nprocs=1, args=[second])
+        assert capfd.readouterr().out == "children added 41\n", (first, second)
