@@ -111,6 +111,9 @@ def _declaration(function: Function, argument: Argument, f08: bool) -> list[str]
     name, kind = _name(argument), argument.type
     old = EntryPointText(0, function, True).old
     shape = "(*)" if argument.brackets or argument.name.startswith("array_of") else ""
+    if not f08 and kind != "char" and not kind.endswith("function"):
+        # Programs for `mpif.h` may pass a number where an array is ignored.
+        return [f"!GCC$ ATTRIBUTES NO_ARG_CHECK :: {name}", f"type(*) :: {name}(*)"]
     if argument.type == "Status":
         if f08:
             return [f"type(MPI_Status) :: {name}{shape}"]
