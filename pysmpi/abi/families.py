@@ -223,7 +223,7 @@ class EntryPointText:
 
     def string(self, at: str, argument: Any) -> None:
         name = self.function.name
-        if argument.stars != "*" or argument.brackets and not argument.constant:
+        if len(argument.stars) + bool(argument.brackets) != 1:
             self.words(at, argument)
             return
         self.parameters.append(f"char *{at}")

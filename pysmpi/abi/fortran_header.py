@@ -129,7 +129,7 @@ def _declaration(function: Function, argument: Argument, f08: bool) -> list[str]
                 if not f08
                 else [f"character(len=*) :: {name}(*)"]
             )
-        words = argument.stars != "*" or argument.brackets and not argument.constant
+        words = len(argument.stars) + bool(argument.brackets) != 1
         return [f"character(len=*) :: {name}{'(*)' if words else ''}"]
     if kind == "void" and argument.name in ("attribute_val", "extra_state"):
         return [f"{'integer' if old else 'integer(MPI_ADDRESS_KIND)'} :: {name}"]
