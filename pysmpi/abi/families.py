@@ -12,7 +12,10 @@ import re
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pysmpi.abi.table import Argument, Function
 
 _table: dict[str, Any] = runpy.run_path(str(Path(__file__).with_name("table.py")))
 HANDLES: dict[str, str] = _table["HANDLES"]
@@ -81,7 +84,7 @@ def constants() -> Iterator[tuple[str, str, list[str]]]:
 class EntryPointText:
     """The entry point of a function, for one language."""
 
-    def __init__(self, number: int, function: Any, fortran: bool) -> None:
+    def __init__(self, number: int, function: Function, fortran: bool) -> None:
         self.number = number
         self.function = function
         self.fortran = fortran
@@ -98,7 +101,7 @@ class EntryPointText:
 
     # Arguments.
 
-    def add(self, at: str, argument: Any) -> None:
+    def add(self, at: str, argument: Argument) -> None:
         name, kind = self.function.name, HANDLES.get(argument.type)
         if argument.type == "...":
             if not self.fortran:
@@ -128,7 +131,7 @@ class EntryPointText:
     def scalar(self, at: str) -> str:
         return f"*{at}" if self.fortran else at
 
-    def integer(self, at: str, argument: Any) -> None:
+    def integer(self, at: str, argument: Argument) -> None:
         kind = self.type(argument)
         self.parameter(kind, at)
         value = self.scalar(at)
@@ -142,7 +145,7 @@ class EntryPointText:
         else:
             self.values.append(f"(long long){value}")
 
-    def type(self, argument: Any) -> str:
+    def type(self, argument: Argument) -> str:
         kind: str = _table["_type"](argument, self.function.wide)
         if self.fortran and self.old and kind == "long":
             return "int"
@@ -156,7 +159,7 @@ class EntryPointText:
             "Type_struct", "Attr_get", "Attr_put", "Keyval_create",
         )  # fmt: skip
 
-    def status(self, at: str, argument: Any) -> None:
+    def status(self, at: str, argument: Argument) -> None:
         self.parameters.append(f"STATUS *{at}")
         if argument.name == "array_of_statuses":
             n = self.scalar(self.names.get("count") or self.names["incount"])
@@ -174,7 +177,7 @@ class EntryPointText:
         if not argument.constant:
             self.after.append(f"if (!IGNORED_{self.prefix}({at})) status_out({at}, &s{at});")
 
-    def handles(self, at: str, argument: Any, kind: str) -> None:
+    def handles(self, at: str, argument: Argument, kind: str) -> None:
         self.parameters.append(f"{self.handle} *{at}")
         name = self.function.name
         into = f"{self.prefix}_in('{kind}', "
@@ -206,7 +209,7 @@ class EntryPointText:
         if kind == "R":
             self.after.append(f"for (int i = 0; i < n{at}; i++) {at}[i] = {out}h{at}[i]);")
 
-    def length(self, argument: Any) -> str:
+    def length(self, argument: Argument) -> str:
         at = self.names[argument.name]
         for name in ("max_datatypes", "count", "incount"):
             if name in self.names:
@@ -221,7 +224,7 @@ class EntryPointText:
             return count
         return f"IS_IN_PLACE_{self.prefix}({self.names['sendbuf']}) ? 0 : {count}"
 
-    def string(self, at: str, argument: Any) -> None:
+    def string(self, at: str, argument: Argument) -> None:
         name = self.function.name
         if len(argument.stars) + bool(argument.brackets) != 1:
             self.words(at, argument)
@@ -263,7 +266,7 @@ class EntryPointText:
                 f"if (sizeof t{at} > 1) c_store(t{at}, {at}, OWN_{limit}, {length or 'NULL'});"
             )
 
-    def words(self, at: str, argument: Any) -> None:
+    def words(self, at: str, argument: Argument) -> None:
         """Arrays of strings."""
         if not self.fortran:
             self.parameters.append(f"void *{at}")
@@ -277,7 +280,7 @@ class EntryPointText:
         self.values.append(f"(intptr_t)w{at}")
         self.after.append(f"free(w{at});")
 
-    def pointer(self, at: str, argument: Any) -> None:
+    def pointer(self, at: str, argument: Argument) -> None:
         name, function = argument.name, self.function.name
         wide = argument.type in ("N", "D") and self.function.wide
         role = ROLES.get(name)
@@ -461,7 +464,7 @@ def _conversion(name: str) -> str:
     return f"c_out('{kind}', (uint32_t)f_in('{kind}', a0))"
 
 
-def _numbered() -> Iterator[tuple[int, Any]]:
+def _numbered() -> Iterator[tuple[int, Function]]:
     yield from enumerate(_table["functions"](), len(OTHERS))
 
 
@@ -470,7 +473,7 @@ def c_calls() -> str:
     return "\n".join(EntryPointText(number, each, False).c() for number, each in _numbered()) + "\n"
 
 
-def in_fortran(function: Any) -> bool:
+def in_fortran(function: Function) -> bool:
     """Whether `mpif.h` has a function."""
     return not (
         function.wide

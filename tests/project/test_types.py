@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "pysmpi"
 # you can.
 MOST = {
     ".": 30,
-    "abi": 80,
+    "abi": 110,
     "analysis": 10,
     "calibrate": 10,
     "checkers": 30,

@@ -275,8 +275,8 @@ class BufferChecks(Checker):
 
     def _partition(self, rank: Rank, call: MpiCall, result: object) -> None:
         """A partition is ready: MPI owns it until the operation is complete. Or it has arrived."""
-        handle: Any = call.values[0]
-        operation = handle._impl
+        handle = call.values[0]
+        operation = getattr(handle, "_impl", None)
         if isinstance(operation, PartitionedSend):
             mine = self.owned.get(rank.pid, {})
             ready = [i for i in sorted(operation.marked) if (id(operation), i) not in mine]
@@ -285,7 +285,12 @@ class BufferChecks(Checker):
             self._forget(rank, (id(operation), int(call.arguments["partition"])))
 
     def _own_partitions(
-        self, rank: Rank, call: MpiCall, handle: Any, operation: Partitioned, numbers: Iterable[int]
+        self,
+        rank: Rank,
+        call: MpiCall,
+        handle: object,
+        operation: Partitioned,
+        numbers: Iterable[int],
     ) -> None:
         blocks = operation.blocks
         if blocks is None or operation.request is None:
