@@ -36,9 +36,10 @@ _fstat = os.fstat
 
 
 class _Part(NamedTuple):
-    """A library of which ranks get copies, with the files of those among its needed ones."""
+    """A library, with the files of those among its needed ones of which ranks get copies."""
 
     library: elf.SharedLibrary
+    needs_mpi: bool  # directly, or through others
     copied: dict[str, str]  # files by the names under which it needs them
     shared: tuple[str, ...]  # files that have to be loaded before
 
@@ -58,7 +59,7 @@ _seen: set[str] = set()  # files that are being examined: libraries may need eac
 
 @cache
 def _part(path: str) -> _Part | None:
-    """The library in a file if it needs MPI, directly or through others."""
+    """The library in a file."""
     library = None if path in _seen else elf.read_library(path)
     if library is None:
         return None
@@ -69,7 +70,7 @@ def _part(path: str) -> _Part | None:
         _seen.remove(path)
 
 
-def _examined(path: str, library: elf.SharedLibrary) -> _Part | None:
+def _examined(path: str, library: elf.SharedLibrary) -> _Part:
     copied: dict[str, str] = {}
     shared: list[str] = []
     calls = library.calls_mpi
@@ -84,11 +85,12 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part | None:
         file = located(name, tuple(library.paths), os.path.dirname(path))
         if file is None:
             continue
-        if _part(file) is not None:
+        part = _part(file)
+        if part is not None and part.needs_mpi:
             copied[name] = file
         else:
             shared.append(file)
-    return _Part(library, copied, tuple(shared)) if calls or copied else None
+    return _Part(library, calls or bool(copied), copied, tuple(shared))
 
 
 def copy_for_rank(path: str) -> str:

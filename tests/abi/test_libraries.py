@@ -224,7 +224,15 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "NAME", 0, 0, methods, SLOTS};
 PyMODINIT_FUNC PyInit_NAME(void) { RETURN }
 """
-
+# An extension module without MPI, in a package of which another one needs MPI.
+PLAIN = """
+#include <Python.h>
+static int count;
+static PyObject *py_count(PyObject *m, PyObject *n) { return PyLong_FromLong(++count); }
+static PyMethodDef methods[] = {{"count", py_count, METH_NOARGS}, {0}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plain", 0, -1, methods};
+PyMODINIT_FUNC PyInit_plain(void) { return PyModule_Create(&definition); }
+"""
 
 # With the interface of mpi4py for C: its functions, and the handles in its objects.
 HANDLES = """
@@ -272,6 +280,16 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         text = EXTENSION.replace("NAME", name).replace("SLOTS", slots).replace("RETURN", body)
         compile_(f"{name}.so", text, "-louter")
+    (here / "package" / "inner").mkdir(parents=True)
+    for folder in ("package", "package/inner"):
+        (here / folder / "__init__.py").touch()
+    compile_("package/multiple.so", text, "-louter", "-Wl,-rpath,$ORIGIN/..")
+    (here / "plain.c").write_text(PLAIN)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-I", sysconfig.get_paths()["include"], "plain.c",
+         "-o", "package/inner/plain.so"],
+        cwd=here, check=True, timeout=100,
+    )  # fmt: skip
     headers = Path(mpi4py.get_include())
     compile_("handles.so", HANDLES, "-I", str(headers), "-I", str(headers.parent.parent))
     return here
@@ -336,6 +354,17 @@ def test_c_code_never_goes_on_after_the_end_of_its_rank(
     code, out, error = run(built, text)
     assert (code, out) == (status, ""), error
     assert report in error, error
+
+
+def test_all_extension_modules_of_a_package_with_mpi_are_of_the_rank(built: Path) -> None:
+    code, out, error = run(
+        built,
+        "from package.inner import plain\n"
+        "from package.inner.plain import count\n"
+        "assert plain.__file__.endswith('/package/inner/plain.so')\n"
+        "print(count(), plain.count())",
+    )
+    assert (code, out) == (0, "1 2\n" * 3), error
 
 
 def test_c_code_understands_handles_of_mpi4py(built: Path) -> None:

@@ -16,7 +16,8 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from importlib.machinery import EXTENSION_SUFFIXES
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -81,6 +82,8 @@ def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
     else:
         chain = chain_to_mpi(path)
     if chain is None:
+        if _copiers and kind is ImportsMPI and beside_mpi(path):
+            return _copiers[-1].copy_for_rank(path)
         return None
     if not chain:
         why = "it calls functions of MPI"
@@ -156,7 +159,36 @@ def install(
 
 def _is_own(path: str) -> bool:
     """Whether each rank loads an extension module for itself."""
-    return here() is not None and chain_to_mpi(path) is not None
+    return here() is not None and (chain_to_mpi(path) is not None or beside_mpi(path))
+
+
+def beside_mpi(path: str) -> bool:
+    """Whether an extension module is in a package of which another one needs MPI.
+
+    Extension modules of a package know the classes of each other, so a rank has all or none.
+    """
+    first = folder = os.path.dirname(path)
+    top = None
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        top, folder = folder, os.path.dirname(folder)
+    name = os.path.basename(top or "")
+    if top is None or name == "mpi4py":
+        return False
+    # Large packages that rarely are built with MPI: only the modules beside this one.
+    return _contains_mpi(first, False) if name in KNOWN_SHARED else _contains_mpi(top, True)
+
+
+@cache
+def _contains_mpi(folder: str, below: bool) -> bool:
+    """Whether an extension module in a folder, or also below it, needs MPI."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(tuple(EXTENSION_SUFFIXES)):
+                if chain_to_mpi(os.path.join(place, name)) is not None:
+                    return True
+        if not below:
+            break
+    return False
 
 
 def _load_copy(real: Callable[..., object], spec: Any, path: str) -> object:
