@@ -263,7 +263,9 @@ AFTER = {
     "docs/reference/checkers.md": (
         "import pysmpi; pysmpi.run(lambda: None, 2, compute='none', check='counting')"
     ),
-    "docs/reference/explore.md": "assert 'last' in STRATEGIES.names()",
+    "docs/reference/explore.md": (
+        "from pysmpi.explore.strategy import STRATEGIES; assert 'last' in STRATEGIES.names()"
+    ),
     "docs/reference/recording.md": "assert recording.nprocs == 4",
     "docs/contributing/design.md": "assert NAMES.of(current()) == {int: 'row'}",
 }
@@ -367,8 +369,7 @@ def test_tables_of_selectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    table = block("table of a selector")
-    Path("table.sel").write_text("alltoall\n" + re.sub("(?m)^", "    ", table))
+    Path("table.sel").write_text(block("table of a selector"))
     Path("tuned.sel").write_text(block("tuned selector"))
     program = (
         "from mpi4py import MPI; MPI.COMM_WORLD.alltoall([1, 2, 3]); MPI.COMM_WORLD.allreduce(1)"

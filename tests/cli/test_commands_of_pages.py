@@ -65,6 +65,7 @@ ELSEWHERE = {
     "-m tests.mutate": "takes minutes: tests/mutate",
     "-m tests.pytest_plugin": "fetches packages: tests/pytest_plugin",
     "-m tests.packages": "fetches packages: tests/packages",
+    "-m tests.mpich_suite": "fetches a suite: tests/abi",
     "docs/screenshots.py": "writes pictures, with a browser",
     "calibrate memory": "takes minutes: tests/calibrate",
     "calibrate network": "takes minutes on two computers: tests/calibrate",

@@ -97,9 +97,12 @@ class ObjectLost(Diagnostic):
     ## Example
 
     ```python
-    requests = [comm.irecv(source=i) for i in range(1, comm.size)]
-    MPI.Request.Waitall(requests)
-    parts = [request.wait() for request in requests]  # each is None
+    if comm.rank == 0:
+        requests = [comm.irecv(source=i) for i in range(1, comm.size)]
+        MPI.Request.Waitall(requests)
+        parts = [request.wait() for request in requests]  # each is None
+    else:
+        comm.send(comm.rank, dest=0)
     ```
 
     ## What to do
@@ -193,12 +196,12 @@ class RequestChecks(Checker):
         data = request.payload.data if isinstance(request.payload, ObjectBuffer) else None
         if data is None or bytes(data[:8]) == _NONE or operation.cancelled:
             return
-        made = tracked.call
+        receive = tracked.call
         self.session.report(
             Finding(
                 ObjectLost,
-                f"{call.name} completes {made.name}, and the object that it has received is lost",
-                [*_rows(call, [call.rank.pid]), *_rows(made, [call.rank.pid], "made here")],
+                f"{call.name} completes {receive.name}, and the received object is lost",
+                [*_rows(call, [call.rank.pid]), *_rows(receive, [call.rank.pid], "made here")],
                 "mpi4py: only lower-case calls return the objects of lower-case receives",
                 f"call {call.name.lower()}, which returns the object",
             )

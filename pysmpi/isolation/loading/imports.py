@@ -26,7 +26,7 @@ from importlib.machinery import (
     SourcelessFileLoader,
 )
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pysmpi.errors import UsageError
 from pysmpi.isolation.assumptions import KNOWN_SHARED
@@ -76,6 +76,14 @@ class GivenLoader:
         self.imported = True
 
     disguise(exec_module)
+
+
+class OwnWork(NamedTuple):
+    """What the end of a module's execution restores."""
+
+    key: Any
+    pauses: int
+    shared: int
 
 
 class ImportSystem:
@@ -364,26 +372,29 @@ class ImportSystem:
             code = self._code(loader, name)
             for begin in self.begin_own:
                 begin(code)
-            # Python removes frames with this name from tracebacks.
-            execute = _bootstrap_._call_with_frames_removed
-            self._execute_own(execute, exec, module, code, module.__dict__)
+            work = self._begin_own(name)
+            try:
+                # Python removes frames with this name from tracebacks.
+                _bootstrap_._call_with_frames_removed(exec, code, module.__dict__)
+            finally:
+                self._end_own(work)
 
         return disguise(exec_module)
 
-    def _execute_own(
-        self, execute: Callable[..., object], how: object, module: ModuleType, *rest: object
-    ) -> None:
-        """Execute a module of the running rank, which is work of its program."""
-        stopwatch = self.stopwatch
-        pauses = stopwatch.release()
+    # The body of a module is work of the program. These are two functions, since a traceback of the
+    # program must have no frame between its own and those that Python removes.
+
+    def _begin_own(self, name: str) -> OwnWork:
+        """The running rank executes a module of its own."""
+        pauses = self.stopwatch.release()
         shared, self.importing_shared = self.importing_shared, 0
-        key = self._begin(module.__name__)
-        try:
-            execute(how, *rest) if rest else execute(how, module)
-        finally:
-            self._end(key)
-            self.importing_shared = shared
-            stopwatch.restore(pauses)
+        return OwnWork(self._begin(name), pauses, shared)
+
+    def _end_own(self, work: OwnWork) -> None:
+        """The module is executed."""
+        self._end(work.key)
+        self.importing_shared = work.shared
+        self.stopwatch.restore(work.pauses)
 
     def _execute_shared(
         self, original: Callable[..., object], loader: object, module: ModuleType
@@ -478,7 +489,11 @@ class ImportSystem:
             table = self.exchange.table
             spec: Any = module.__spec__
             if spec.origin is not None and self.is_own(spec.origin):
-                self._execute_own(original, loader, module)
+                work = self._begin_own(module.__name__)
+                try:
+                    original(loader, module)
+                finally:
+                    self._end_own(work)
                 return
             brought = self._brought.setdefault(id(module), {})
             if id(module) not in self._executed:
