@@ -249,7 +249,7 @@ def interfaces():
             [f"pysmpi/abi/{name}.c"],
             depends=[f"pysmpi/abi/{each}" for each in sources],
             # They only pass calls on: more optimization doubles the time of the compiler.
-            extra_compile_args=["-fvisibility=hidden", "-Wno-unused-function", "-O1", "-g0"],
+            extra_compile_args=["-fvisibility=hidden", "-Wno-unused-function", "-Og", "-g0"],
             extra_link_args=[f"-Wl,-soname,{library}"],
         )
         for name, library in INTERFACES.items()
