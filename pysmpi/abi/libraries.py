@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from mmap import PAGESIZE
@@ -126,13 +127,28 @@ def _copy(path: str) -> LoadedCopy:
     for name, file in part.copied.items():
         if _part(file).library.soname is None:  # type: ignore[union-attr]
             raise CannotCopy(f"its library {name} has no name of its own (DT_SONAME)")
-    for file in part.shared:
-        _load_shared(file)
+    _load_all_shared(part.shared)
     copies[path] = copy = _load(part, names)
     return copy
 
 
 _loaded: list[str] = []
+
+
+def _load_all_shared(paths: Sequence[str]) -> None:
+    """Load libraries of all ranks, in any order in which each finds what it needs."""
+    pending = list(paths)
+    while pending:
+        missing: list[str] = []
+        for path in pending:
+            try:
+                _load_shared(path)
+            except OSError:
+                # It may need another one of these, which its own path of search does not lead to.
+                missing.append(path)
+                if len(missing) == len(pending):
+                    raise
+        pending = missing
 
 
 def _load_shared(path: str) -> None:
