@@ -19,12 +19,21 @@ from typing import Any
 
 import pytest
 from fast_tests import nothing_else
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # A test that fails once in a thousand draws should not stop an unrelated change.
 # PYSMPI_HYPOTHESIS=random draws new examples, and more of them.
-settings.register_profile("same", derandomize=True, max_examples=50)
-settings.register_profile("random", max_examples=300)
+# The machine may be busy: no test fails because it is slow.
+settings.register_profile(
+    "same",
+    derandomize=True,
+    max_examples=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "random", max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile(os.environ.get("PYSMPI_HYPOTHESIS", "same"))
 
 # The real MPI to compare with is the one of this environment, whether or not it is activated.
