@@ -23,7 +23,7 @@ from pysmpi.ranks.stopping import END_RANK
 
 
 class _Callbacks:
-    """What the engine asks for beside functions of MPI."""
+    """Answers the requests of the engine that are no functions of MPI."""
 
     families: dict[str, type[Handle]] = {}
 

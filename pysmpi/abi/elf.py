@@ -106,24 +106,10 @@ def _read(path: str, data: bytes) -> Executable:
         raise ValueError(address)
 
     changed = bytearray(data)
-    tags: dict[int, int] = {}
-    needed: list[int] = []
-    searched: list[int] = []
-    for segment in segments:
-        if segment[0] != _DYNAMIC:
-            continue
-        for at in range(segment[2], segment[2] + segment[5], 16):
-            tag, value = struct.unpack_from("<QQ", data, at)
-            if tag == 0:
-                break
-            if tag == _NEEDED:
-                needed.append(value)
-            elif tag in (_RPATH, _RUNPATH):
-                searched.append(value)
-            else:
-                tags[tag] = value
-            if tag == _FLAGS_1:
-                struct.pack_into("<Q", changed, at + 8, value & ~_PIE)
+    (table,) = [part for part in segments if part[0] == _DYNAMIC]
+    tags, places, needed, searched = _dynamic(data, range(table[2], table[2] + table[5], 16))
+    if _FLAGS_1 in tags:
+        struct.pack_into("<Q", changed, places[_FLAGS_1], tags[_FLAGS_1] & ~_PIE)
     names = place(tags[_STRTAB])
 
     def text(index: int) -> str:
@@ -148,6 +134,28 @@ def _read(path: str, data: bytes) -> Executable:
         _undefined(data, place(tags[_SYMTAB]), names, _symbols(data, tags, place))
     )
     return result
+
+
+def _dynamic(
+    data: Any, table: range
+) -> tuple[dict[int, int], dict[int, int], list[int], list[int]]:
+    """The entries of a dynamic section: values and their places by tag, needed names, paths."""
+    tags: dict[int, int] = {}
+    places: dict[int, int] = {}
+    needed: list[int] = []
+    searched: list[int] = []
+    for at in table:
+        tag, value = struct.unpack_from("<QQ", data, at)
+        if tag == 0:
+            break
+        if tag == _NEEDED:
+            needed.append(value)
+        elif tag in (_RPATH, _RUNPATH):
+            searched.append(value)
+        else:
+            tags[tag] = value
+            places[tag] = at + 8
+    return tags, places, needed, searched
 
 
 class MappedPart(NamedTuple):
@@ -209,19 +217,7 @@ def _read_library(path: str, data: Any) -> SharedLibrary | None:
                 return segment.offset + address - segment.address
         raise ValueError(address)
 
-    tags: dict[int, int] = {}
-    needed: list[int] = []
-    searched: list[int] = []
-    for at in dynamic:
-        tag, value = struct.unpack_from("<QQ", data, at)
-        if tag == 0:
-            break
-        if tag == _NEEDED:
-            needed.append(value)
-        elif tag in (_RPATH, _RUNPATH):
-            searched.append(value)
-        else:
-            tags[tag] = value
+    tags, _, needed, searched = _dynamic(data, dynamic)
     if _STRTAB not in tags or _SYMTAB not in tags:
         return None
     first, names = place(tags[_SYMTAB]), place(tags[_STRTAB])

@@ -163,6 +163,15 @@ peers(long long comm, int neighbors, int incoming, void *site)
     return incoming ? before : after;
 }
 
+/* A status is the same in C and in Fortran. */
+#define COPY_STATUS(from, to) (memcpy((void *)(to), (const void *)(from), sizeof(STATUS)), 0)
+#define STATUS_c2f COPY_STATUS
+#define STATUS_f2c COPY_STATUS
+#define STATUS_c2f08 COPY_STATUS
+#define STATUS_f082c COPY_STATUS
+#define STATUS_f082f COPY_STATUS
+#define STATUS_f2f08 COPY_STATUS
+
 /* Values of attributes in C are addresses of integers; these stay for ever. */
 static int *
 integer_at(int value)

@@ -115,13 +115,6 @@ status_count_out(STATUS *own, const psm_status *status)
      : (weights) == (int *)3 ? (intptr_t)core->empty                                               \
                              : (intptr_t)(weights))
 #define ADAPTED_c(type, function) adapted(c_##type, function)
-#define COPY_STATUS(from, to) (memcpy((void *)(to), (const void *)(from), sizeof(STATUS)), 0)
-#define STATUS_c2f COPY_STATUS
-#define STATUS_f2c COPY_STATUS
-#define STATUS_c2f08 COPY_STATUS
-#define STATUS_f082c COPY_STATUS
-#define STATUS_f082f COPY_STATUS
-#define STATUS_f2f08 COPY_STATUS
 
 #define C_FUNCTIONS(prefix)                                                                        \
     EXPORT int OMPI_C_MPI_##prefix##NULL_COPY_FN(HANDLE object, int key, void *state, void *value, \

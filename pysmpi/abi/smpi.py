@@ -64,7 +64,7 @@ class RankLoops:
 
 
 class SharedByRanks:
-    """What the ranks of a simulation share: samples, memory, and results of calls."""
+    """Samples, memory and results of calls, which the ranks of a simulation share."""
 
     def __init__(self) -> None:
         self.samples: dict[Any, LoopSample] = {}

@@ -86,13 +86,6 @@ duplicate(HANDLE object, int key, void *state, void *value, void *result, int *f
 /* 0 is the function that does nothing, 1 the one that copies the value. */
 #define ADAPTED_c(type, function)                                                                  \
     adapted(c_##type, (function) == (void *)1 ? (void *)duplicate : (function))
-#define COPY_STATUS(from, to) (memcpy((void *)(to), (const void *)(from), sizeof(STATUS)), 0)
-#define STATUS_c2f COPY_STATUS
-#define STATUS_f2c COPY_STATUS
-#define STATUS_c2f08 COPY_STATUS
-#define STATUS_f082c COPY_STATUS
-#define STATUS_f082f COPY_STATUS
-#define STATUS_f2f08 COPY_STATUS
 
 static int ignored[8];
 EXPORT int *MPI_F_STATUS_IGNORE = ignored, *MPI_F_STATUSES_IGNORE = ignored;

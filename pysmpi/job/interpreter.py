@@ -57,7 +57,7 @@ _running: list[Interpreter] = []
 
 
 def _copier() -> linked_mpi.Copier | None:
-    """What loads libraries that call MPI for ranks, where compiled code can be loaded."""
+    """The loader of libraries that call MPI; None where compiled code cannot be loaded."""
     library = importlib.util.find_spec("pysmpi.abi.engine")
     if library is None or library.origin is None:
         return None

@@ -18,7 +18,7 @@ class RankState(Enum):
 
 
 class RankEvent(Enum):
-    """What happens to a rank."""
+    """An event in the life of a rank."""
 
     RETURNS = "its program returns, or calls `sys.exit`"
     FAILS = "an exception ends its program"

@@ -116,7 +116,7 @@ def test_a_program_has_the_same_results_with_each_interface(
 
 
 def _values(header: str, folder: str, place: Path, names: list[str]) -> list[str]:
-    """What a C program prints about the constants and the types of a header."""
+    """The constants and the types of a header, as a program in C prints them."""
     lines = [f'printf("{name} %lld\\n", (long long)(MPI_{name}));' for name in names]
     lines += [
         f'printf("{name} %zu\\n", sizeof(MPI_{name}));'

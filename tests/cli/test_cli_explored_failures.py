@@ -1,4 +1,4 @@
-"""What `pysmpi explore` says of a failure."""
+"""The report of `pysmpi explore` about a failure."""
 
 from __future__ import annotations
 

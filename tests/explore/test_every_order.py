@@ -88,6 +88,12 @@ KINDS = {
     "waitany": (
         (("irecv", ANY, 0), ("irecv", ANY, 0), ("waitany",), ("waitany",)), (SEND,), (SEND,),
     ),
+    "waitany beside decisions of other ranks": (
+        (("irecv", 1, 0), ("irecv", 2, 0), ("waitany",), ("waitall",)),
+        (("recv", ANY, 0), SEND),
+        (("send", 3, 0), SEND),
+        (("recv", ANY, 0), ("send", 1, 0)),
+    ),
     "testany": (
         (("irecv", 1, 0), ("irecv", 2, 0), ("testany",), ("waitall",)), (SEND,), (SEND,),
     ),

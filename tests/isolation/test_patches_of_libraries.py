@@ -23,7 +23,7 @@ def test_patches_are_found_by_the_names_of_their_libraries():
 
 
 def test_a_run_knows_no_library_by_its_name():
-    """What belongs to one module stands in its own file, and the interpreter walks lists."""
+    """The patches of a module stand in a file of their own, and the interpreter walks lists."""
     tree = ast.parse((PACKAGE / "job" / "interpreter.py").read_text())
     texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
     modules = {module for name in NAMES for module in LIBRARIES.find(name).functions}

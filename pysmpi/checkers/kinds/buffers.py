@@ -156,15 +156,15 @@ class BufferChecks(Checker):
     def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
         """A collective call begins: no byte of its receive buffer is written twice."""
         call = self.session.call_on(rank.process)
-        for name in ("target", "message") if call is not None else ():
-            message = getattr(contribution, name, None)
-            if isinstance(message, MessageRegion) and message.data is None:
-                if isinstance(contribution, Scatter | Reduction | Prefix) or (
-                    isinstance(contribution, Broadcast) and not contribution.sends
-                ):
-                    if name == "target" or not hasattr(contribution, "target"):
-                        assert call is not None
-                        self._written_twice(call, message)
+        message: object = None
+        if isinstance(contribution, Reduction | Prefix):
+            message = contribution.target
+        elif isinstance(contribution, Scatter):
+            message = contribution.message
+        elif isinstance(contribution, Broadcast) and not contribution.sends:
+            message = contribution.message
+        if call is not None and isinstance(message, MessageRegion) and message.data is None:
+            self._written_twice(call, message)
 
     def _written_twice(self, call: MpiCall, message: MessageRegion) -> None:
         record = message.datatype._impl

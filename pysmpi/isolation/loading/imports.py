@@ -79,7 +79,7 @@ class GivenLoader:
 
 
 class OwnWork(NamedTuple):
-    """What the end of a module's execution restores."""
+    """The state before a rank executes a module, which the end of the execution restores."""
 
     key: Any
     pauses: int
