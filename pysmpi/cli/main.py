@@ -44,6 +44,13 @@ COMMANDS = {
     "doctor": ("pysmpi.cli.doctor", "Check this installation."),
 }
 
+# Commands of MPI libraries and of SMPI, and those that do the same here.
+LAUNCHERS = {"mpiexec", "mpirun", "smpirun", "srun", "aprun", "jsrun"}
+COMPILERS = {
+    "mpicc": "cc", "smpicc": "cc", "mpicxx": "cxx", "mpic++": "cxx", "smpicxx": "cxx",
+    "mpifort": "fc", "mpif77": "fc", "mpif90": "fc", "smpif90": "fc",
+}  # fmt: skip
+
 # The order of --help.
 GROUPS = {
     "Begin": ("demo", "doctor"),
@@ -103,6 +110,11 @@ class Commands(click.Group):
             hint = did_you_mean(name, COMMANDS)
             if name.endswith(".py") or os.path.isfile(name):
                 hint = f"; did you mean pysmpi run {shlex.join(args)}?"
+            elif name in LAUNCHERS:
+                hint = f"; did you mean {shlex.join(['pysmpi', 'run', *args[1:]])}?"
+            elif name in COMPILERS:
+                words = ["pysmpi", COMPILERS[name], *args[1:]]
+                hint = f"; did you mean {shlex.join(words)}?"
             raise click.UsageError(
                 f"no such command {name!r}, expected one of {', '.join(COMMANDS)}{hint}", ctx
             )

@@ -216,7 +216,8 @@ def read_hostfile(platform: Platform, path: str | PathLike[str]) -> list[_Share]
         try:
             shares.append(_Share(platform.host(name), 1 if ranks is None else ranks))
         except UsageError as error:
-            raise UsageError(f"{where}: {error}") from None
+            hint = "; --platform gives the machine" if is_list(path) else ""
+            raise UsageError(f"{where}: {error}{hint}") from None
     return shares
 
 

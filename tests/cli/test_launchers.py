@@ -273,6 +273,10 @@ def test_what_is_refused(status, write, words, message):
         (["-n", "4", "prog.py"], "did you mean pysmpi run -n 4 prog.py?"),
         (["-np", "4", "prog.py"], "did you mean pysmpi run -np 4 prog.py?"),
         (["--platform", "graphene", "a b.py"], "pysmpi run --platform graphene 'a b.py'?"),
+        (["mpiexec", "-n", "4", "prog.py"], "did you mean pysmpi run -n 4 prog.py?"),
+        (["smpirun", "-np", "4", "./a b"], "did you mean pysmpi run -np 4 './a b'?"),
+        (["smpicc", "-O2", "a.c"], "did you mean pysmpi cc -O2 a.c?"),
+        (["mpif90", "a.f90"], "did you mean pysmpi fc a.f90?"),
     ],
 )
 def test_a_run_without_its_command(status, words, message):
@@ -345,4 +349,4 @@ def test_a_host_that_is_not_there_is_answered_with_one_that_is(status, write) ->
     write("app.py", "")
     code, _, err = status("run", "-n", "2", "--host", "a,b", "app.py")
     assert code == 2
-    assert 'there is no host "a" among 64, such as "cluster-n0"' in err
+    assert 'there is no host "a" among 64, such as "cluster-n0"; --platform gives' in err

@@ -192,6 +192,10 @@ def test_text_of_other_systems(status, tmp_path: Path):
     [
         (b"\x7fELF\2\1\1" + bytes(9) + b"\2\0" + bytes(90), "a compiled program (ELF)"),
         (b"\x7fELF\2\1\1" + bytes(9) + b"\3\0" + bytes(90), "a shared library (ELF)"),
+        (
+            b"\x7fELF\2\1\1" + bytes(9) + b"\3\0" + bytes(90) + b"\0libsimgrid.so.3.32\0",
+            "a compiled program of SMPI; compile its source with pysmpi cc, cxx or fc",
+        ),
         (b"MZ\x90\0" + bytes(60), "a program of Windows"),
         (b"\xcf\xfa\xed\xfe" + bytes(60), "a compiled program of macOS"),
         (b"\x6f\x0d\r\n" + bytes(60), "byte code of another version"),

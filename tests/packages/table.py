@@ -38,8 +38,9 @@ is 0.75.
 ## Limits
 
 A package that runs on four ranks with its own examples may use other parts of MPI elsewhere.
-Packages whose compiled code calls an MPI library run if that is MPICH or one with its binary
-interface. pysmpi [refuses others](../explanation/ranks.md#refused-programs) with a message.
+Packages whose compiled code calls an MPI library run if that is for MPICH or Open MPI
+([which were compared](../howto/compiled-programs.md)).
+pysmpi [refuses others](../explanation/ranks.md#refused-programs) with a message.
 """
 
 RESULTS = """# The table of all packages

@@ -24,7 +24,8 @@ _COMPILED = (
     (b"\x93NUMPY", "an array of NumPy"),
     (b"PAR1", "a table in Parquet"),
 )
-HEAD = 4096  # bytes that are enough to know
+HEAD = 1 << 16  # bytes that are enough to know
+_OF_SMPI = b"\0libsimgrid."  # a library that a program of smpicc needs
 _HINT = "; of compiled programs, pysmpi runs those for Linux that are linked with an MPI library"
 
 
@@ -34,6 +35,8 @@ def foreign(data: bytes) -> str:
     `data` is its contents, or their first `HEAD` bytes.
     """
     if data.startswith(b"\x7fELF"):
+        if _OF_SMPI in data:
+            return "a compiled program of SMPI; compile its source with pysmpi cc, cxx or fc"
         order: Literal["big", "little"] = "big" if data[5:6] == b"\2" else "little"
         kind = int.from_bytes(data[_ELF_TYPE : _ELF_TYPE + 2], order)
         library = kind == _SHARED_OBJECT and _ELF_DYNAMIC_ENTRY not in data[:HEAD]

@@ -99,8 +99,8 @@ def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
     site = current_site()
     where = f" at {site}" if site is not None else ""
     raise kind(
-        f"{what}{where}, cannot be simulated: {why}; use a build for MPICH, or without MPI, or "
-        f"leave it out under pysmpi ({path})"
+        f"{what}{where}, cannot be simulated: {why}; use a build for MPICH or Open MPI, or "
+        f"without MPI, or leave it out under pysmpi ({path})"
     )
 
 
