@@ -104,6 +104,11 @@ IN_C = [
     "pysmpi/isolation/dict_versions",
     "pysmpi/isolation/frame_stacks",
 ]
+# The MPI library of compiled programs. Its parts share process.h.
+ENGINE = (
+    "engine", "calls", "faults", "streams", "c_library", "loading", "process", "memory", "stacks",
+    "closures", "copied", "smpi",
+)  # fmt: skip
 # The MPI libraries of compiled programs, on processors that the engine knows, with
 # the names under which copies of programs need them (as in `pysmpi/abi/interfaces.py`).
 ENTRY_POINTS = "pysmpi/abi/engine"
@@ -232,8 +237,8 @@ def entry_points():
         stream.write(table["entry_points"]())
     return Extension(
         ENTRY_POINTS.replace("/", "."),
-        [*(f"pysmpi/abi/{each}.c" for each in ("engine", "closures", "copied", "smpi")), made],
-        depends=["pysmpi/abi/engine.h", "pysmpi/abi/functions.txt"],
+        [*(f"pysmpi/abi/{each}.c" for each in ENGINE), made],
+        depends=[f"pysmpi/abi/{each}" for each in ("engine.h", "process.h", "functions.txt")],
         extra_compile_args=["-fvisibility=hidden"],
         extra_link_args=[f"-Wl,-soname,{LIBRARY}"],
     )

@@ -21,8 +21,8 @@ MPI = re.compile(
     r"lib(mpi|mpi_[\w-]+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
-# Destructors that constructors register have to be the rank's from the beginning: `engine.c` has a
-# function for it. Other names may be ends of this one.
+# Destructors that constructors register have to be the rank's from the beginning: `c_library.c` has
+# a function for it. Other names may be ends of this one.
 _AT_EXIT, _OWN_AT_EXIT = b"\0__cxa_atexit\0", b"\0psmxa_atexit\0"
 
 MAGIC = b"\x7fELF"

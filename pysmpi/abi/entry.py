@@ -6,7 +6,7 @@ A chapter declares a function under its name in C without the prefix `MPI_`:
     def Comm_rank(comm: Comm, rank: int) -> None:
         write_integer(rank, comm.Get_rank())
 
-`engine.c` calls it with the arguments in C's order: integers and addresses as integers, handles as
+`calls.c` calls it with the arguments in C's order: integers and addresses as integers, handles as
 the objects of mpi4py. Functions whose counts are pointers or arrays get the size of a count (bytes)
 as one more argument. The result is None for success, or a value in C.
 """

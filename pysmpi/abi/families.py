@@ -387,6 +387,10 @@ class EntryPointText:
 
     # The text.
 
+    @property
+    def has_result(self) -> bool:
+        return not (self.fortran and self.function.name == "Pcontrol")
+
     def body(self) -> list[str]:
         function = self.function
         before, after = list(self.before), list(self.after)
@@ -398,7 +402,8 @@ class EntryPointText:
             )
         lines = [f"    {line}" for line in before]
         lines.append(f"    const long long values[] = {{{', '.join([*self.values, '0'])}}};")
-        lines.append(f"    const long long result = core->call({self.number}, values, SITE);")
+        result = "const long long result = " if self.has_result else ""
+        lines.append(f"    {result}core->call({self.number}, values, SITE);")
         lines += [f"    {line}" for line in after]
         return lines
 
@@ -427,7 +432,7 @@ class EntryPointText:
         name = self.function.name.lower()
         result = self.function.result
         parameters = list(self.parameters)
-        has_error = result == "int" and name != "pcontrol"
+        has_error = result == "int" and self.has_result
         if has_error:
             parameters.append("int *ierror")
         parameters += self.lengths

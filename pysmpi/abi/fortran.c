@@ -22,20 +22,6 @@ psm_attach(const psm_core *engine)
 #define f_in(kind, value) ((long long)(uint32_t)(value))
 #define f_out(kind, number) ((int)(number))
 
-static inline void
-status_count_in(const STATUS *own, psm_status *status)
-{
-    status->low = own->low;
-    status->high = own->high;
-}
-
-static inline void
-status_count_out(STATUS *own, const psm_status *status)
-{
-    own->low = status->low;
-    own->high = status->high;
-}
-
 #include "roles.h"
 
 /* Common blocks. */

@@ -12,7 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 
-MPICH = "psm_mpich.so"  # the library of `engine.c`, which the others need
+MPICH = "psm_mpich.so"  # the library of the engine, which the others need
 
 
 class Interface(NamedTuple):

@@ -89,6 +89,7 @@ f_out(char kind, uint32_t number)
     return at >= 0 && handles[at].fortran >= 0 ? handles[at].fortran : (int)number;
 }
 
+#define OWN_COUNTS /* see roles.h */
 static inline void
 status_count_in(const STATUS *own, psm_status *status)
 {

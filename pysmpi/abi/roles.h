@@ -63,6 +63,22 @@ out_error(int value)
 
 /* Statuses. */
 
+#ifndef OWN_COUNTS /* a status has MPICH's two integers for the count */
+static inline void
+status_count_in(const STATUS *own, psm_status *status)
+{
+    status->low = own->low;
+    status->high = own->high;
+}
+
+static inline void
+status_count_out(STATUS *own, const psm_status *status)
+{
+    own->low = status->low;
+    own->high = status->high;
+}
+#endif
+
 static void
 status_in(const STATUS *own, psm_status *status)
 {

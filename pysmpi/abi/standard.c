@@ -46,20 +46,6 @@ c_out(char kind, uint32_t number)
 #define f_in(kind, value) c_in(kind, (HANDLE)(uintptr_t)(uint32_t)(value))
 #define f_out(kind, number) ((int)(uintptr_t)c_out(kind, number))
 
-static inline void
-status_count_in(const STATUS *own, psm_status *status)
-{
-    status->low = own->low;
-    status->high = own->high;
-}
-
-static inline void
-status_count_out(STATUS *own, const psm_status *status)
-{
-    own->low = status->low;
-    own->high = status->high;
-}
-
 #include "roles.h"
 
 #define IGNORED_c(status) ((status) == NULL)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TABLE = Path(__file__).with_name("functions.txt")
-# A letter for each class of handles, for `engine.c`.
+# A letter for each class of handles, for `calls.c`.
 HANDLES = {
     "Comm": "C", "Datatype": "D", "Request": "R", "Message": "M", "Op": "O", "Group": "G",
     "Info": "I", "Errhandler": "E", "Session": "S", "Win": "W", "File": "F",

@@ -1,0 +1,393 @@
+/* What programs and libraries call in place of functions of the C library. */
+
+#include "process.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static void
+call_endings(Process *process)
+{
+    while (process->endings != NULL) {
+        ending *last = process->endings;
+        process->endings = last->next;
+        last->function(last->argument);
+        free(last);
+    }
+}
+
+static void
+finish(int status, int quick)
+{
+    Process *process = caller();
+    if (process == NULL) { /* a library ends its rank as `sys.exit` and `os._exit` do */
+        if (elsewhere())
+            _exit(status);
+        PYTHON(PSM_EXIT, status, quick);
+    }
+    if (!quick)
+        call_endings(process);
+    for (int i = 1; i < 3 && !quick; i++)
+        if (process->streams[i] != NULL)
+            fflush(process->streams[i]);
+    process->status = status;
+    process->ended = 1;
+    leave(process);
+}
+
+static void own_exit(int status) { finish(status & 0xff, 0); }
+static void own_quick_exit(int status) { finish(status & 0xff, 1); }
+
+static void
+own_abort(void)
+{
+    if (elsewhere())
+        abort();
+    PYTHON(PSM_ABORT, 0);
+    finish(134, 1);
+}
+
+static int
+own_cxa_atexit(void (*function)(void *), void *value, void *library)
+{
+    ending *made = malloc(sizeof *made);
+    Process *process = caller();
+    (void)library;
+    if (made == NULL || process == NULL) {
+        free(made);
+        return -1;
+    }
+    *made = (ending){process->endings, function, value};
+    process->endings = made;
+    return 0;
+}
+
+/* What programs call under this name, see elf.py. */
+__attribute__((visibility("default"))) int
+psmxa_atexit(void (*function)(void *), void *value, void *library)
+{
+    return own_cxa_atexit(function, value, library);
+}
+
+static void call_plain(void *function) { ((void (*)(void))function)(); }
+
+static int
+own_atexit(void (*function)(void))
+{
+    return own_cxa_atexit(call_plain, (void *)function, NULL);
+}
+
+static int
+own_start_main(int (*program)(int, char **, char **), int count, char **words)
+{
+    finish(program(count, words, words + count + 1) & 0xff, 0);
+    return 0;
+}
+
+static int
+own_clock_gettime(clockid_t clock, struct timespec *result)
+{
+    long long now = elsewhere() ? -1 : PYTHON(PSM_CLOCK, clock);
+    if (now < 0)
+        return clock_gettime(clock, result);
+    result->tv_sec = now / 1000000000;
+    result->tv_nsec = now % 1000000000;
+    return 0;
+}
+
+static int
+own_gettimeofday(struct timeval *result, void *zone)
+{
+    struct timespec now;
+    (void)zone;
+    own_clock_gettime(CLOCK_REALTIME, &now);
+    result->tv_sec = now.tv_sec;
+    result->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+static time_t
+own_time(time_t *result)
+{
+    struct timespec now;
+    own_clock_gettime(CLOCK_REALTIME, &now);
+    if (result != NULL)
+        *result = now.tv_sec;
+    return now.tv_sec;
+}
+
+/* `now` of the clocks of C++, which the library of C++ reads. */
+static long long
+own_cxx_clock(clockid_t clock)
+{
+    struct timespec now;
+    own_clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static long long own_steady_clock(void) { return own_cxx_clock(CLOCK_MONOTONIC); }
+static long long own_system_clock(void) { return own_cxx_clock(CLOCK_REALTIME); }
+
+static clock_t
+own_clock(void)
+{
+    struct timespec now;
+    own_clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return now.tv_sec * CLOCKS_PER_SEC + now.tv_nsec / (1000000000 / CLOCKS_PER_SEC);
+}
+
+static int
+own_nanosleep(const struct timespec *wanted, struct timespec *rest)
+{
+    if (elsewhere())
+        return nanosleep(wanted, rest);
+    PYTHON(PSM_SLEEP, wanted->tv_sec * 1000000000LL + wanted->tv_nsec);
+    if (rest != NULL)
+        rest->tv_sec = rest->tv_nsec = 0;
+    return 0;
+}
+
+static int
+own_clock_nanosleep(clockid_t clock, int flags, const struct timespec *wanted, struct timespec *rest)
+{
+    if (elsewhere())
+        return clock_nanosleep(clock, flags, wanted, rest);
+    long long length = wanted->tv_sec * 1000000000LL + wanted->tv_nsec;
+    if (flags & TIMER_ABSTIME)
+        length -= PYTHON(PSM_CLOCK, clock);
+    PYTHON(PSM_SLEEP, length > 0 ? length : 0);
+    if (rest != NULL)
+        rest->tv_sec = rest->tv_nsec = 0;
+    return 0;
+}
+
+static unsigned
+own_sleep(unsigned seconds)
+{
+    if (elsewhere())
+        return sleep(seconds);
+    PYTHON(PSM_SLEEP, seconds * 1000000000LL);
+    return 0;
+}
+
+static int
+own_usleep(useconds_t length)
+{
+    if (elsewhere())
+        return usleep(length);
+    PYTHON(PSM_SLEEP, length * 1000LL);
+    return 0;
+}
+
+static char *
+own_getenv(const char *name)
+{
+    size_t length = strlen(name);
+    char **entry = running != NULL ? running->variables : environ;
+    for (; entry != NULL && *entry != NULL; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return *entry + length + 1;
+    return NULL;
+}
+
+/* Variables of the process: entries that the program adds stay, as others may point to them. */
+
+static char **
+variable(const char *name, size_t length)
+{
+    char **entry = running->variables;
+    while (*entry != NULL && !(strncmp(*entry, name, length) == 0 && (*entry)[length] == '='))
+        entry++;
+    return entry;
+}
+
+static int
+own_putenv(char *text)
+{
+    const char *end = strchr(text, '=');
+    if (end == NULL)
+        return -1;
+    char **entry = variable(text, (size_t)(end - text));
+    if (*entry == NULL) {
+        size_t count = (size_t)(entry - running->variables);
+        char **longer = malloc((count + 2) * sizeof *longer);
+        if (longer == NULL)
+            return -1;
+        memcpy(longer, running->variables, count * sizeof *longer);
+        longer[count + 1] = NULL;
+        running->variables = longer;
+        entry = longer + count;
+    }
+    *entry = text;
+    return 0;
+}
+
+static int
+own_setenv(const char *name, const char *value, int overwrite)
+{
+    if (name == NULL || *name == 0 || strchr(name, '=') != NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    size_t length = strlen(name);
+    if (!overwrite && *variable(name, length) != NULL)
+        return 0;
+    char *text = malloc(length + strlen(value) + 2);
+    if (text == NULL)
+        return -1;
+    sprintf(text, "%s=%s", name, value);
+    return own_putenv(text);
+}
+
+static int
+own_unsetenv(const char *name)
+{
+    char **entry = variable(name, strlen(name));
+    for (; *entry != NULL; entry++)
+        *entry = entry[1];
+    return 0;
+}
+
+static int
+own_clearenv(void)
+{
+    *running->variables = NULL;
+    return 0;
+}
+
+static pid_t
+own_getpid(void)
+{
+    return elsewhere() ? getpid() : (pid_t)PYTHON(PSM_GETPID, 0);
+}
+
+static int
+own_gethostname(char *name, size_t length)
+{
+    if (elsewhere())
+        return gethostname(name, length);
+    return (int)PYTHON(PSM_HOSTNAME, (intptr_t)name, (long long)length);
+}
+
+typedef struct {
+    const char *name;
+    void *function;
+} replacement;
+
+static const replacement REPLACED[] = {
+    {"exit", (void *)own_exit},
+    {"_exit", (void *)own_quick_exit},
+    {"_Exit", (void *)own_quick_exit},
+    {"quick_exit", (void *)own_quick_exit},
+    {"abort", (void *)own_abort},
+    {"clock_gettime", (void *)own_clock_gettime},
+    {"gettimeofday", (void *)own_gettimeofday},
+    {"time", (void *)own_time},
+    {"clock", (void *)own_clock},
+    {"_ZNSt6chrono3_V212steady_clock3nowEv", (void *)own_steady_clock},
+    {"_ZNSt6chrono3_V212system_clock3nowEv", (void *)own_system_clock},
+    {"nanosleep", (void *)own_nanosleep},
+    {"clock_nanosleep", (void *)own_clock_nanosleep},
+    {"sleep", (void *)own_sleep},
+    {"usleep", (void *)own_usleep},
+    {"getpid", (void *)own_getpid},
+    {"gethostname", (void *)own_gethostname},
+    {NULL, NULL},
+};
+
+/* Of programs only: in a rank with a program of Python, these belong to Python. */
+static const replacement OF_PROGRAMS[] = {
+    {"__cxa_atexit", (void *)own_cxa_atexit},
+    {"atexit", (void *)own_atexit},
+    {"__libc_start_main", (void *)own_start_main},
+    {"getenv", (void *)own_getenv},
+    {"secure_getenv", (void *)own_getenv},
+    {"putenv", (void *)own_putenv},
+    {"setenv", (void *)own_setenv},
+    {"unsetenv", (void *)own_unsetenv},
+    {"clearenv", (void *)own_clearenv},
+    {NULL, NULL},
+};
+
+/* The functions that a loaded library calls, replaced where they are ours. */
+
+static void *
+replacing(const replacement *table, const char *name)
+{
+    for (; table->name != NULL; table++)
+        if (strcmp(name, table->name) == 0)
+            return table->function;
+    return NULL;
+}
+
+/* Of the library of Fortran, which all ranks share: they end, write and read clocks as their programs
+   do. Outside of programs, it does what it always does. */
+
+static int inside(void) { return running != NULL && running->on_own && pthread_equal(pthread_self(), thread); }
+
+static void
+shared_exit(int status)
+{
+    if (inside())
+        own_exit(status);
+    exit(status);
+}
+
+static void
+shared_abort(void)
+{
+    if (inside())
+        own_abort();
+    abort();
+}
+
+static ssize_t
+shared_write(int descriptor, const void *data, size_t size)
+{
+    if (inside() && (descriptor == 1 || descriptor == 2))
+        return (ssize_t)PYTHON(PSM_WRITE, descriptor, (intptr_t)data, (long long)size);
+    return write(descriptor, data, size);
+}
+
+static ssize_t
+shared_read(int descriptor, void *data, size_t size)
+{
+    if (inside() && descriptor == 0)
+        return (ssize_t)PYTHON(PSM_READ, descriptor, (intptr_t)data, (long long)size);
+    return read(descriptor, data, size);
+}
+
+static int
+shared_clock_gettime(clockid_t clock, struct timespec *result)
+{
+    return inside() ? own_clock_gettime(clock, result) : clock_gettime(clock, result);
+}
+
+static int
+shared_gettimeofday(struct timeval *result, void *zone)
+{
+    return inside() ? own_gettimeofday(result, zone) : gettimeofday(result, zone);
+}
+
+static const replacement OF_FORTRAN[] = {
+    {"exit", (void *)shared_exit},
+    {"abort", (void *)shared_abort},
+    {"write", (void *)shared_write},
+    {"read", (void *)shared_read},
+    {"clock_gettime", (void *)shared_clock_gettime},
+    {"gettimeofday", (void *)shared_gettimeofday},
+    {NULL, NULL},
+};
+
+void *
+replacement_of(const char *name, int kind)
+{
+    if (kind == FORTRAN_LIBRARY)
+        return replacing(OF_FORTRAN, name);
+    void *function = replacing(REPLACED, name);
+    return function != NULL || kind != PROGRAM ? function : replacing(OF_PROGRAMS, name);
+}

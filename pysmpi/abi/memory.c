@@ -1,0 +1,116 @@
+/* Reading and writing the memory of programs. */
+
+#include "process.h"
+
+static PyObject *
+view(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    void *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t size = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyMemoryView_FromMemory(address, size, PyBUF_WRITE);
+}
+
+static PyObject *
+write_integer(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    void *address = PyLong_AsVoidPtr(args[0]);
+    long long value = (long long)PyLong_AsUnsignedLongLongMask(args[1]);
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (PyErr_Occurred())
+        return NULL;
+    if (running != NULL && running->jumping) /* the memory may be in use again */
+        Py_RETURN_NONE;
+    if (size == 4)
+        *(int32_t *)address = (int32_t)value;
+    else
+        *(int64_t *)address = value;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+write_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    char *address = PyLong_AsVoidPtr(args[0]);
+    PyObject *values = PySequence_Fast(args[1], "expected a sequence");
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (values == NULL)
+        return NULL;
+    Py_ssize_t number = running != NULL && running->jumping ? 0 : PySequence_Fast_GET_SIZE(values);
+    for (Py_ssize_t i = 0; i < number; i++) {
+        long long value = (long long)PyLong_AsUnsignedLongLongMask(PySequence_Fast_GET_ITEM(values, i));
+        if (size == 4)
+            ((int32_t *)address)[i] = (int32_t)value;
+        else
+            ((int64_t *)address)[i] = value;
+    }
+    Py_DECREF(values);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+read_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    const char *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t number = PyLong_AsSsize_t(args[1]);
+    long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
+        long long value = size == 4 ? ((const int32_t *)address)[i] : ((const int64_t *)address)[i];
+        PyObject *item = PyLong_FromLongLong(value);
+        if (item == NULL)
+            Py_CLEAR(made);
+        else
+            PyList_SET_ITEM(made, i, item);
+    }
+    return made;
+}
+
+static PyObject *
+read_handles(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    const uint32_t *address = PyLong_AsVoidPtr(args[0]);
+    Py_ssize_t number = PyLong_AsSsize_t(args[1]);
+    long kind = PyLong_AsLong(args[2]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *process = PyObject_CallMethod(missing, "process", NULL);
+    if (process == NULL)
+        return NULL;
+    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
+        PyObject *item = argument((Process *)process, (char)kind, address[i]);
+        if (item == NULL && !PyErr_Occurred())
+            item = PyObject_CallMethod(missing, "fail", "CI", (int)kind, address[i]);
+        if (item == NULL)
+            Py_CLEAR(made);
+        else
+            PyList_SET_ITEM(made, i, item);
+    }
+    Py_DECREF(process);
+    return made;
+}
+
+static PyObject *
+read_text(PyObject *module, PyObject *value)
+{
+    const char *address = PyLong_AsVoidPtr(value);
+    if (PyErr_Occurred())
+        return NULL;
+    return PyBytes_FromString(address == NULL ? "" : address);
+}
+
+PyMethodDef memory_methods[] = {
+    {"view", (PyCFunction)(void (*)(void))view, METH_FASTCALL, NULL},
+    {"write_integer", (PyCFunction)(void (*)(void))write_integer, METH_FASTCALL, NULL},
+    {"write_integers", (PyCFunction)(void (*)(void))write_integers, METH_FASTCALL, NULL},
+    {"read_integers", (PyCFunction)(void (*)(void))read_integers, METH_FASTCALL, NULL},
+    {"read_handles", (PyCFunction)(void (*)(void))read_handles, METH_FASTCALL, NULL},
+    {"read_text", read_text, METH_O, NULL},
+    {NULL},
+};
