@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from pysmpi.abi import elf
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import open_lines
 from pysmpi.isolation.loading.loader import (
@@ -55,8 +54,11 @@ def is_compiled(path: str) -> bool:
         return False
     try:
         with open_lines(path) as stream:
-            if stream.read(4) != elf.MAGIC:
+            magic = stream.read(4)
+            if magic != b"\x7fELF":
                 return False
-            return elf.needs_mpi(elf.MAGIC + stream.read(elf.MOST))
+            from pysmpi.abi import elf  # only compiled programs need it
+
+            return elf.needs_mpi(magic + stream.read(elf.MOST))
     except (OSError, UsageError):
         return False  # the error comes when the program is read

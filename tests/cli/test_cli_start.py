@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 # Modules that only some options need, and that take long to load.
-LATER = ("pysmpi.trace.recorder", "pysmpi.trace.formats", "pysmpi.analysis.observation", "unittest")
+LATER = (
+    "pysmpi.abi.elf", "pysmpi.trace.recorder", "pysmpi.trace.formats",
+    "pysmpi.analysis.observation", "unittest",
+)  # fmt: skip
 
 
 def test_a_plain_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
