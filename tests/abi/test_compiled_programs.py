@@ -235,7 +235,7 @@ def test_the_header_has_the_values_of_mpich(tmp_path: Path) -> None:
 def test_no_process_is_left(talk: str) -> None:
     before = children()
     pysmpi.run(talk, nprocs=2, args=["names"])
-    assert children() == before
+    assert children() <= before  # those of other tests may end meanwhile
 
 
 def children() -> set[str]:

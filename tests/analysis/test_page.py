@@ -1,5 +1,6 @@
 """The page of a run in a headless browser: no errors, timeline, arrows, zoom, keys, comparison."""
 
+import base64
 import json
 import re
 import time
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from pysmpi.analysis.graph import EventGraph
-from pysmpi.analysis.page import assemble, column, page, page_data
+from pysmpi.analysis.page import TICKS, _ticks, assemble, column, page, page_data
 from pysmpi.analysis.why import analyse
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
@@ -75,6 +76,38 @@ def test_it_holds_all_that_it_needs(run_of):
     assert "http" not in re.sub(r"https?://www\.w3\.org", "", text)
     assert "a &lt;/script> name" in text or "a &lt;/script&gt; name" in text
     assert text.count("</script>") == 2
+
+
+def values(columns):
+    """The columns of the page, as its script reads them."""
+    return {
+        name: np.frombuffer(base64.b64decode(one["data"]), "<" + one["type"])
+        for name, one in columns.items()
+    }
+
+
+def test_the_columns_are_those_of_the_run_in_the_order_of_time(run_of):
+    name, analysis = run_of("ring", 3)
+    data, graph = page_data(name, analysis), analysis.graph
+    found = values(data["messages"])
+    rows = [tuple(found[key].tolist()) for key in ("source", "destination", "bytes")]
+    assert sorted(zip(*rows)) == sorted(map(tuple, graph.record.messages[:, [1, 2, 4]].tolist()))
+    for key, events in (("begin", graph.sends), ("end", graph.arrives)):
+        times = sorted(graph.date[event] * TICKS / graph.seconds for event in events.values())
+        assert np.allclose(sorted(found[key].tolist()), times, rtol=0, atol=1)
+    assert np.all(np.diff(found["begin"].astype(float)) >= 0) and len(set(found["begin"])) > 9
+    for key in ("calls", "waits", "path"):
+        columns = values(data[key])
+        assert np.all(columns["begin"] <= columns["end"]) and columns["end"].max() <= TICKS
+    calls = values(data["calls"])
+    order = np.lexsort((calls["begin"], calls["rank"]))
+    assert np.array_equal(order, np.arange(len(order))) and set(calls["rank"]) == {0, 1, 2, 3}
+
+
+def test_times_are_ticks_that_an_unsigned_number_holds():
+    ticks = _ticks(np.array([0.0, 0.5, 2.0, 2.1, 9.0]), 2.0)
+    assert ticks.tolist() == [0, TICKS / 4, TICKS, 1.05 * TICKS, 2**32 - 1]
+    assert _ticks(np.array([0.0, 1.0]), 0.0).tolist() == [0, 0]
 
 
 @needs_browser

@@ -239,3 +239,51 @@ def test_wrong_effects_are_refused(text, message):
     with pytest.raises(pysmpi.UsageError) as caught:
         parse_fault(text)
     assert message in str(caught.value) and f"--fault {text}" in str(caught.value)
+
+
+SHARED = """\
+name: three
+config: {smpi/wtime: 0, smpi/iprobe: 0}
+hosts: [{name: a, speed: 1Gf}, {name: b, speed: 1Gf}, {name: c, speed: 1Gf}]
+links:
+  - {name: l, bandwidth: 40MBps, latency: 10ms}
+  - {name: m, bandwidth: 1MBps, latency: 10ms}
+routes:
+  - {from: a, to: c, via: [l, m]}
+  - {from: b, to: c, via: [m]}
+"""
+
+
+def test_the_share_of_a_message_changes_with_a_link_that_does_not_bound_it(machine):
+    """Messages share link m by their resistances, of which that of link l is a part."""
+
+    def main():
+        import numpy
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        buffer = numpy.zeros(500_000 if comm.rank != 1 else 5_000_000, "b")
+        if comm.rank < 2:
+            comm.Send(buffer, 2)
+            return None
+        requests = [
+            comm.Irecv(buffer, 0),
+            comm.Irecv(numpy.zeros(5_000_000, "b"), 1),
+        ]
+        requests[0].Wait()
+        end = MPI.Wtime()
+        requests[1].Wait()
+        return end
+
+    cfg = {"network/weight-S": "1000000", "network/crosstraffic": "no"}
+    options = {"platform": machine(text=SHARED), "compute": "none", "map_by": "node", "cfg": cfg}
+
+    def end(*fault):
+        return pysmpi.run(main, 3, fault=list(fault), **options).returns[2]
+
+    before, after = end(), end("link=l@0s:slow=20")
+    assert after > 1.2 * before
+    middle = 0.5
+    done = (middle - 0.02) / (before - 0.02)
+    wanted = middle + (1 - done) * (after - 0.02)
+    assert end(f"link=l@{middle}s:slow=20") == pytest.approx(wanted, rel=1e-3)

@@ -69,32 +69,42 @@ def test_the_debugger_of_any_rank_has_the_terminal(tmp_path: Path) -> None:
     assert done.stdout.endswith("end 0 1\nend 1 11\nend 2 21\n")
 
 
+PROFILED = """
+import cProfile, pstats
+def own():
+    pass
+def of_others():
+    pass
+profiles = comm.rank in (1, 2)
+if profiles:
+    profile = cProfile.Profile()
+    profile.enable()
+for i in range(20):
+    own() if profiles else of_others()
+    comm.Barrier()
+if profiles:
+    profile.disable()
+    found = {key[2]: value[0] for key, value in pstats.Stats(profile).stats.items()}
+    print(comm.rank, found.get("own"), found.get("of_others"))
+"""
+# The profiler is loaded before the run.
+LOADED = "import cProfile, pysmpi; pysmpi.run('prog.py', 3, compute='none')"
+
+
 @pytest.mark.skipif(
     not hasattr(sys, "monitoring") and trace_hooks is None,
     reason="Python 3.11 needs pysmpi's parts in C",
 )
-def test_a_profile_counts_its_rank_only(tmp_path: Path) -> None:
-    done = run(
-        """
-        import cProfile, pstats
-        def own():
-            pass
-        def of_others():
-            pass
-        profiles = comm.rank in (1, 2)
-        if profiles:
-            profile = cProfile.Profile()
-            profile.enable()
-        for i in range(20):
-            own() if profiles else of_others()
-            comm.Barrier()
-        if profiles:
-            profile.disable()
-            found = {key[2]: value[0] for key, value in pstats.Stats(profile).stats.items()}
-            print(comm.rank, found.get("own"), found.get("of_others"))
-        """,
-        tmp_path,
-    )
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_profile_counts_its_rank_only(tmp_path: Path, loaded: bool) -> None:
+    if loaded:
+        (tmp_path / "prog.py").write_text(START + PROFILED)
+        done = subprocess.run(
+            [sys.executable, "-c", LOADED],
+            capture_output=True, text=True, timeout=100, cwd=tmp_path, env=TOOLS,
+        )  # fmt: skip
+    else:
+        done = run(PROFILED, tmp_path)
     assert done.stderr == ""
     assert sorted(done.stdout.splitlines()) == ["1 20 None", "2 20 None"]
 

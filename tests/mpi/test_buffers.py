@@ -57,6 +57,12 @@ def test_a_buffer_shows_the_memory_of_an_object():
     assert data == b"AAAAA"
 
 
+def test_a_buffer_of_nothing_is_empty_and_writable():
+    empty = b.buffer()
+    assert (empty.nbytes, empty.address, empty.obj, empty.readonly) == (0, 0, None, False)
+    assert bytes(empty) == b""
+
+
 def test_read_only_memory_stays_read_only():
     shown = b.buffer(b"abc")
     assert shown.readonly

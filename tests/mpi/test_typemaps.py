@@ -268,6 +268,13 @@ def test_long_blocks_are_copied_without_an_index():
     record = t.indexed(byte, [1000] * 20, [i * i * 1001 for i in range(20)])
     plan = record.layout.plan(1)
     assert len(plan.moves) == 20
+    memory = np.random.default_rng(1).integers(0, 256, record.layout.true_ub, np.uint8)
+    stream, back = bytearray(plan.nbytes), bytearray(len(memory))
+    plan.pack(memory.data, 0, stream)
+    where = [slice(i * i * 1001, i * i * 1001 + 1000) for i in range(20)]
+    assert stream == b"".join(memory[block].tobytes() for block in where)
+    plan.unpack(back, 0, stream)
+    assert all(back[block] == memory[block].tobytes() for block in where)
 
 
 def test_empty_types():

@@ -129,7 +129,9 @@ def test_wrong_arguments() -> None:
     def main(comm: Any) -> None:
         win = MPI.Win
         assert error_of(lambda: win.Allocate(-1, comm=comm)) == MPI.ERR_SIZE
+        assert error_of(lambda: win.Allocate_shared(-1, comm=comm)) == MPI.ERR_SIZE
         assert error_of(lambda: win.Allocate(8, 0, comm=comm)) == MPI.ERR_DISP
+        assert error_of(lambda: win.Allocate_shared(8, 0, comm=comm)) == MPI.ERR_DISP
         assert error_of(lambda: win.Create(None, comm=MPI.Intracomm())) == MPI.ERR_COMM
         with pytest.raises(TypeError):
             win.Create(None, comm=MPI.COMM_NULL)

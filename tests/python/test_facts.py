@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import greenlet
 import pytest
 
 from pysmpi.cli import doctor, main
@@ -27,6 +30,50 @@ def test_every_fact_has_a_probe_a_test_and_a_row() -> None:
 
 def test_all_facts_are_true_here() -> None:
     assert facts.run_tests() == {}
+
+
+FITTED = [100]  # bytes of a stack
+
+
+@pytest.mark.parametrize(
+    ("stacks", "text"),
+    [
+        ({}, ""),
+        ({"begin": lambda function, first: first}, "results of functions are mixed up"),
+        ({"room": [probes.FULL]}, "expected one of less than 16 KiB"),
+        ({"room": [100, 100]}, "expected one of less than 16 KiB"),
+        ({"main": [[1], [2]]}, "the stack of the main greenlet is another one"),
+        ({"plain": [100]}, "a greenlet has stacks of [100] bytes"),
+    ],
+)  # fmt: skip
+def test_each_condition_of_stacks_is_looked_at(
+    stacks: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stacks in Python, which can be wrong in one way each."""
+    main, begun, begins = greenlet.getcurrent(), set(), []
+    rooms = iter(stacks.get("main", [[1], [1]]))
+
+    def room() -> list[int]:
+        me = greenlet.getcurrent()
+        if me is main:
+            return next(rooms)
+        return stacks.get("room", FITTED) if me in begun else stacks.get("plain", [probes.FULL])
+
+    def beginning(function: Any) -> Any:
+        begins.append(function)
+
+        def begin() -> None:
+            begun.add(greenlet.getcurrent())
+            stacks.get("begin", lambda function, first: function)(function, begins[0])()
+
+        return begin
+
+    made = SimpleNamespace(room=room, beginning=beginning, waiting=lambda switch: switch)
+    part = probes._part
+    name = "pysmpi.isolation.frame_stacks"
+    monkeypatch.setattr(probes, "_part", lambda one: made if one == name else part(one))
+    wrong = probes.wrong("frame-stacks")
+    assert text in wrong and bool(text) == bool(wrong)
 
 
 def test_a_false_fact_is_noticed_also_by_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
