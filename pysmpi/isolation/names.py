@@ -144,11 +144,6 @@ class Names:
             for i in range(len(self.makers))
         ]
 
-    def differs(self) -> bool:
-        """Whether a dictionary of names may have changed."""
-        index: int = self.next_group(0)
-        return index >= 0
-
     def capture(self, last: State) -> None:
         """Record to which names the rank that runs has assigned since it continued."""
         index: int = self.next_group(0)

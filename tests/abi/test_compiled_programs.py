@@ -105,6 +105,23 @@ def test_calls_return_and_leave_what_mpich_returns_and_leaves(
     assert len(wanted) == 30
 
 
+HOLDS = ["rank 0: end", "rank 1: end"]
+
+
+def test_calls_keep_the_rules_of_the_standard(
+    compiled: Callable[..., str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pysmpi.run(compiled("calls.c"), nprocs=2, args=[str(tmp_path / "file")])
+    assert lines(capfd.readouterr().out) == HOLDS
+
+
+@pytest.mark.peers
+def test_these_rules_hold_with_mpich(compiled: Callable[..., str], tmp_path: Path) -> None:
+    command = [str(MPICH / "bin" / "mpiexec"), "-n", "2", compiled("calls.c", mpich=True)]
+    real = subprocess.run([*command, str(tmp_path / "file")], capture_output=True, text=True)
+    assert lines(real.stdout) == HOLDS
+
+
 @pytest.mark.parametrize("compute", ["native", "steady"])
 def test_the_clock_stops_at_the_entry_points_but_not_in_callbacks(
     compiled: Callable[..., str], capfd: pytest.CaptureFixture[str], compute: str

@@ -24,7 +24,13 @@ TESTS = {
     "hints": ["hints", "apps/test_apps_annotated.py", "shadow"],
     "instruments": ["instruments", "trace", "explore"],
     "io": ["cli/test_cli_output.py", "cli/test_special_files.py", "cli/test_full_disk.py"],
-    "job": ["job", "python/test_facts.py", "cli/test_cli_arguments.py", "cli/test_cli_run.py", "isolation"],
+    "job": [
+        "job",
+        "python/test_facts.py",
+        "cli/test_cli_arguments.py",
+        "cli/test_cli_run.py",
+        "isolation",
+    ],
     # Processes and choices are tested through what uses them.
     "kernel": [
         "kernel",

@@ -44,15 +44,11 @@ def Comm_spawn(
     command: int, argv: int, maxprocs: int, info: MPI.Info, root: int, comm: MPI.Intracomm,
     intercomm: int, array_of_errcodes: int,
 ) -> None:  # fmt: skip
-    chosen = comm.Get_rank() == root
-    codes: list[int] = []
-    made = comm.Spawn(
-        text(command) if chosen else "", _words(argv) if chosen else [],
-        maxprocs if chosen else 1, info, root, codes,
-    )  # fmt: skip
-    give(intercomm, made)
-    if array_of_errcodes and chosen:
-        write_integers(array_of_errcodes, codes)
+    if comm.Get_rank() == root:
+        children = comm.Spawn(text(command), _words(argv), maxprocs, info, root)
+    else:
+        children = comm.Spawn("", root=root)
+    _give_children(children, intercomm, array_of_errcodes)
 
 
 @entry
@@ -60,19 +56,23 @@ def Comm_spawn_multiple(
     count: int, array_of_commands: int, array_of_argv: int, array_of_maxprocs: int,
     array_of_info: int, root: int, comm: MPI.Intracomm, intercomm: int, array_of_errcodes: int,
 ) -> None:  # fmt: skip
-    if comm.Get_rank() != root:
-        give(intercomm, comm.Spawn_multiple([], root=root))
-        return
-    commands = [text(each) for each in read_integers(array_of_commands, count, 8)]
-    lists = read_integers(array_of_argv, count, 8) if array_of_argv else [0] * count
-    codes: list[list[int]] = []
-    made = comm.Spawn_multiple(
-        commands, [_words(each) for each in lists], read_integers(array_of_maxprocs, count),
-        handles(array_of_info, count, "I"), root, codes,
-    )  # fmt: skip
-    give(intercomm, made)
-    if array_of_errcodes:
-        write_integers(array_of_errcodes, [code for part in codes for code in part])
+    if comm.Get_rank() == root:
+        commands = [text(each) for each in read_integers(array_of_commands, count, 8)]
+        lists = read_integers(array_of_argv, count, 8) if array_of_argv else [0] * count
+        children = comm.Spawn_multiple(
+            commands, [_words(each) for each in lists], read_integers(array_of_maxprocs, count),
+            handles(array_of_info, count, "I"), root,
+        )  # fmt: skip
+    else:
+        children = comm.Spawn_multiple([], root=root)
+    _give_children(children, intercomm, array_of_errcodes)
+
+
+def _give_children(children: MPI.Intercomm, intercomm: int, codes: int) -> None:
+    """Give each rank the communicator and a code for each process: all have started."""
+    give(intercomm, children)
+    if codes:
+        write_integers(codes, [MPI.SUCCESS] * children.Get_remote_size())
 
 
 @entry

@@ -111,6 +111,14 @@ static void receives(void)
     MPI_Status_set_elements(&status, MPI_INT, 7);
     MPI_Get_count(&status, MPI_INT, &count);
     EXPECT(count == 7);
+    MPI_Status_set_source(&status, 3);
+    MPI_Status_set_tag(&status, 4);
+    MPI_Status_set_error(&status, MPI_ERR_TAG);
+    EXPECT(status.MPI_SOURCE == 3 && status.MPI_TAG == 4 && status.MPI_ERROR == MPI_ERR_TAG);
+    MPI_Status_get_source(&status, &count);
+    MPI_Status_get_tag(&status, &index);
+    MPI_Status_get_error(&status, &many);
+    EXPECT(count == 3 && index == 4 && many == MPI_ERR_TAG);
 }
 
 static void types(void)
