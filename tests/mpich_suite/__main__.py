@@ -1,7 +1,8 @@
 """`python -m tests.mpich_suite [DIRECTORY...]`: MPICH's tests in C, compiled for MPICH.
 
 Prints each test that does not end as expected. With --mpich, MPICH runs the tests that fail, and
-those that it fails too are no errors.
+those that it fails too are no errors. With --abi, the tests are compiled for another binary interface,
+with the header of `pysmpi cc` or, with --header, with one of that MPI library.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from pysmpi.abi.interfaces import INTERFACES, file_of
+from pysmpi.cli.cc import include
 from tests.mpich_suite.expectations import KNOWN_FAILURES
 from tests.mpich_suite.source import DIRECTORIES, Case, cases, suite
 
@@ -20,13 +23,22 @@ DEFINED = [f"-DHAVE_{name}_H" for name in ("STDLIB", "STRING", "STDIO", "UNISTD"
 
 
 class Programs:
-    """The compiled tests."""
+    """The compiled tests, for a binary interface."""
 
-    def __init__(self, source: Path, target: Path) -> None:
+    def __init__(
+        self, source: Path, target: Path, interface: str = "mpich", header: Path | None = None
+    ) -> None:
         self.source, self.target = source, target
+        if interface == "mpich":
+            library, header = MPICH / "lib", header or MPICH / "include"
+            self.library = [f"-L{library}", "-lmpi", "-lm", f"-Wl,-rpath,{library}"]
+        else:
+            header = header or include(interface)
+            name = INTERFACES[interface].c_library
+            self.library = [str(file_of(name)), "-lm", "-Wl,--allow-shlib-undefined"]
         self.flags = [
             "-w", "-g", "-fPIE", "-DHAVE_CONFIG_H", *DEFINED, f"-I{source / 'include'}",
-            f"-I{MPICH / 'include'}",
+            f"-I{header}",
         ]  # fmt: skip
         self.objects: list[str] = []
         for name in ("mtest", "mtest_datatype", "mtest_datatype_gen"):
@@ -43,10 +55,9 @@ class Programs:
         made = self.target / f"{case.directory}.{case.name}"
         if made.exists():
             return made
-        library = [f"-L{MPICH / 'lib'}", "-lmpi", "-lm", f"-Wl,-rpath,{MPICH / 'lib'}"]
         file = self.source / case.directory / f"{case.name}.c"
-        words = ["cc", *self.flags, "-pie", "-o", str(made), str(file), *self.objects, *library]
-        done = subprocess.run(words, capture_output=True, check=False)
+        words = ["cc", *self.flags, "-pie", "-o", str(made), str(file), *self.objects]
+        done = subprocess.run([*words, *self.library], capture_output=True, check=False)
         return made if done.returncode == 0 else None
 
 
@@ -68,13 +79,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mpich_suite")
     parser.add_argument("directories", nargs="*", default=DIRECTORIES, metavar="DIRECTORY")
     parser.add_argument("--mpich", action="store_true", help="let MPICH run the tests that fail")
+    parser.add_argument("--abi", choices=list(INTERFACES), default="mpich")
+    parser.add_argument("--header", type=Path, metavar="DIRECTORY", help="that of mpi.h")
     parser.add_argument("--only", help="only the tests of this name")
     parser.add_argument("--seconds", type=float, default=300.0, help="for one test")
     given = parser.parse_args()
     source = suite()
     ran = failed = wrong = 0
     with tempfile.TemporaryDirectory() as place:
-        programs = Programs(source, Path(place))
+        programs = Programs(source, Path(place), given.abi, given.header)
         for case in (case for name in given.directories for case in cases(source, name)):
             if given.only and case.name != given.only:
                 continue
