@@ -29,6 +29,7 @@ class Programs:
         self, source: Path, target: Path, interface: str = "mpich", header: Path | None = None
     ) -> None:
         self.source, self.target = source, target
+        target.mkdir()
         if interface == "mpich":
             library, header = MPICH / "lib", header or MPICH / "include"
             self.library = [f"-L{library}", "-lmpi", "-lm", f"-Wl,-rpath,{library}"]
@@ -87,7 +88,10 @@ def main() -> int:
     source = suite()
     ran = failed = wrong = 0
     with tempfile.TemporaryDirectory() as place:
-        programs = Programs(source, Path(place), given.abi, given.header)
+        programs = Programs(source, Path(place) / given.abi, given.abi, given.header)
+        reference = programs
+        if given.mpich and given.abi != "mpich":
+            reference = Programs(source, Path(place) / "reference")
         for case in (case for name in given.directories for case in cases(source, name)):
             if given.only and case.name != given.only:
                 continue
@@ -110,7 +114,8 @@ def main() -> int:
             failed += 1
             if known:
                 continue
-            if given.mpich:
+            program = reference.program(case) if given.mpich else None
+            if program is not None:
                 command = [str(MPICH / "bin" / "mpiexec"), *words, str(program), *case.arguments]
                 real, real_text = passes(command, given.seconds, Path(place))
                 if not real:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -257,9 +258,10 @@ def Type_get_name(datatype: MPI.Datatype, type_name: int, resultlen: int) -> Non
 def Type_get_envelope(
     datatype: MPI.Datatype, num_integers: int, num_addresses: int, num_datatypes: int, combiner: int
 ) -> None:
-    integers, addresses, counts, types, kind = datatype.Get_envelope()
-    write_integer(num_integers, integers + counts)
-    write_integer(num_addresses, addresses)
+    integers, addresses, _ = datatype._live().arguments(True)
+    *_, types, kind = datatype.Get_envelope()
+    write_integer(num_integers, len(integers))
+    write_integer(num_addresses, len(addresses))
     write_integer(num_datatypes, types)
     write_integer(combiner, kind)
 
@@ -283,10 +285,8 @@ def Type_get_contents(
     datatype: MPI.Datatype, max_integers: int, max_addresses: int, max_datatypes: int,
     array_of_integers: int, array_of_addresses: int, array_of_datatypes: int,
 ) -> None:  # fmt: skip
-    integers, addresses, counts, types = datatype.Get_contents()
-    # Counts stand where the functions that make such datatypes have them.
-    first = {MPI.COMBINER_SUBARRAY: 1, MPI.COMBINER_DARRAY: 3}.get(datatype.combiner, 0)
-    integers[first:first] = counts
+    types = datatype.Get_contents()[3]
+    integers, addresses, _ = datatype._live().arguments(True)
     write_integers(array_of_integers, integers[:max_integers])
     write_integers(array_of_addresses, addresses[:max_addresses], 8)
     give_all(array_of_datatypes, types[:max_datatypes])
@@ -499,6 +499,25 @@ def Type_hindexed(
     count: int, blocklengths: int, displacements: int, oldtype: MPI.Datatype, newtype: int
 ) -> None:
     Type_create_hindexed(count, blocklengths, displacements, oldtype, newtype, 4)
+
+
+# The form of the arguments of a constructor is asked for later.
+
+
+def _small(function: Callable[..., object]) -> Callable[..., object]:
+    at = function.__code__.co_varnames.index("newtype")
+
+    def make(*arguments: int) -> None:
+        function(*arguments)
+        handle_at(arguments[at], "D")._live().small = True
+
+    return make
+
+
+for _name in [name for name in ENTRIES if re.match(r"Type_(?!dup|get|create_f90)\w+$", name)]:
+    if "newtype" in ENTRIES[_name].__code__.co_varnames:
+        ENTRIES[f"{_name}_c"] = ENTRIES[_name]
+        ENTRIES[_name] = _small(ENTRIES[_name])
 
 
 # Integers of handles for Fortran, which are those of C here.

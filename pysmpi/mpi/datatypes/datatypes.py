@@ -321,7 +321,8 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
     def Get_envelope(self) -> tuple[int, int, int, int, int]:
         """Return the number of input arguments used to create a datatype."""
         record = self._live()
-        return len(record.integers), 0, len(record.counts), len(record.types), record.combiner
+        integers, addresses, counts = record.arguments(record.small)
+        return len(integers), len(addresses), len(counts), len(record.types), record.combiner
 
     @property
     def envelope(self) -> tuple[int, int, int, int, int]:
@@ -334,7 +335,7 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
         record = self._live()
         if record.combiner == c.COMBINER_NAMED:
             fail(c.ERR_TYPE, f"{record.name} is a named datatype: it has no contents")
-        return list(record.integers), [], list(record.counts), [_reference(t) for t in record.types]
+        return *record.arguments(record.small), [_reference(t) for t in record.types]
 
     @property
     def contents(self) -> tuple[list[int], list[int], list[int], list[Datatype]]:

@@ -6,7 +6,8 @@ use, because programs make many intermediate datatypes that never carry data.
 
 The constructors take checked integers (counts of elements, displacements in elements or bytes, as
 in MPI) and are those of MPI 4.1, section 5.1. Their contents are reported in the large-count form,
-as mpi4py gets them from MPICH: arguments that may be large are in the counts.
+as mpi4py gets them from MPICH: arguments that may be large are in the counts. Datatypes that compiled
+programs make with the functions for counts of `int` have the form of these functions.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Type:
     `combiner`, `integers`, `counts` and `types` describe its constructor. `kind`, `dtype`, `code`
     and `char` are those of the predefined types and of equivalent ones (see typetable.NamedType),
     None for others. `references` is the number of handles that a program must free; `committed`
-    tells whether it may be used in communication.
+    tells whether it may be used in communication. `small` tells whether the constructor was that for
+    counts of `int`.
     """
 
     __slots__ = (
@@ -56,6 +58,7 @@ class Type:
         "named",
         "predefined",
         "references",
+        "small",
         "types",
         "unit",
     )
@@ -79,6 +82,7 @@ class Type:
         self.char: str | None = None
         self.name = ""
         self.references = 1
+        self.small = False
         # MPI owns these: a program cannot free them.
         self.predefined = self.committed = combiner in _OWNED
         # Whether a rank has given it a name, an attribute or a number, which Free must remove.
@@ -113,6 +117,28 @@ class Type:
             layout = _layouts[key] = self._build()
         return layout
 
+    def arguments(self, small: bool) -> tuple[list[int], list[int], list[int]]:
+        """The integers, addresses and counts of the constructor.
+
+        `small` asks for the form of functions without counts larger than an `int`: their arguments
+        are integers and addresses (MPI 4.1, section 5.1.13).
+        """
+        if not small:
+            return list(self.integers), [], list(self.counts)
+        integers, counts, addresses = list(self.integers), list(self.counts), 0
+        combiner = self.combiner
+        if combiner == c.COMBINER_HVECTOR:
+            addresses = 1
+        elif combiner == c.COMBINER_RESIZED:
+            addresses = 2
+        elif combiner in _IN_BYTES:
+            addresses = counts[0]
+        first = len(counts) - addresses
+        # Counts stand where the constructor has them.
+        at = {c.COMBINER_SUBARRAY: 1, c.COMBINER_DARRAY: 3}.get(combiner, 0)
+        integers[at:at] = counts[:first]
+        return integers, counts[first:], []
+
     def like(self, other: Type) -> Type:
         """Copy the properties of a predefined type for reductions and numpy."""
         self.kind, self.dtype, self.code, self.char = (
@@ -127,6 +153,8 @@ class Type:
 _OWNED = frozenset(
     (c.COMBINER_NAMED, c.COMBINER_F90_INTEGER, c.COMBINER_F90_REAL, c.COMBINER_F90_COMPLEX)
 )
+# Their displacements are addresses.
+_IN_BYTES = frozenset((c.COMBINER_HINDEXED, c.COMBINER_HINDEXED_BLOCK, c.COMBINER_STRUCT))
 
 
 def _define(named: typetable.NamedType) -> Type:
