@@ -36,7 +36,8 @@ def test_a_program_is_translated_to_calls() -> None:
 
 @pytest.mark.peers
 @pytest.mark.skipif(
-    not all(shutil.which(name) for name in ("cc", "mpiexec")) or not file_of("psm_ompi.so").exists(),
+    not all(shutil.which(name) for name in ("cc", "mpiexec"))
+    or not file_of("psm_ompi.so").exists(),
     reason="there is no C compiler or no real MPI to compare with",
 )
 def test_same_data_in_c(tmp_path: Path) -> None:

@@ -118,9 +118,7 @@ class Unit:
             sizes, lengths, starts, fortran = arguments
             order = "MPI_ORDER_FORTRAN" if fortran else "MPI_ORDER_C"
             listed = ", ".join(f"(int[]){_list(each)}" for each in (sizes, lengths, starts))
-            return (
-                f"MPI_Type_create_subarray({len(sizes)}, {listed}, {order}, {base}, &{made});"
-            )
+            return f"MPI_Type_create_subarray({len(sizes)}, {listed}, {order}, {base}, &{made});"
         assert kind == "resized", kind
         lower, more = arguments
         return [
