@@ -1,8 +1,8 @@
 """`python -m tests.mpich_suite [DIRECTORY...]`: MPICH's tests in C, compiled for MPICH.
 
 Prints each test that does not end as expected. With --mpich, MPICH runs the tests that fail, and
-those that it fails too are no errors. With --abi, the tests are compiled for another binary interface,
-with the header of `pysmpi cc` or, with --header, with one of that MPI library.
+those that it fails too are no errors. With --abi, the tests are compiled for another binary
+interface, with the header of `pysmpi cc` or, with --header, with one of that MPI library.
 """
 
 from __future__ import annotations

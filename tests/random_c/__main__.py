@@ -1,8 +1,8 @@
-"""`python -m tests.random_c [NUMBER] [--seed SEED] [--abi NAME...]`: random programs in C beside MPICH.
+"""`python -m tests.random_c [NUMBER] [--seed SEED] [--abi NAME...]`: random C beside MPICH.
 
 The programs are translations of those of `tests/differential/test_random_programs.py`, some in one
-executable. MPICH runs each executable, and pysmpi runs it and those for the other binary interfaces.
-Prints each difference. The exit status is 1 if there is one.
+executable. MPICH runs each executable, and pysmpi runs it and those for the other binary
+interfaces. Prints each difference. The exit status is 1 if there is one.
 """
 
 from __future__ import annotations

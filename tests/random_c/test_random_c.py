@@ -1,4 +1,4 @@
-"""Random programs in C give the same data under pysmpi and under MPICH, in each binary interface."""
+"""Random programs in C give the same data under pysmpi and MPICH, in each binary interface."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ use, because programs make many intermediate datatypes that never carry data.
 
 The constructors take checked integers (counts of elements, displacements in elements or bytes, as
 in MPI) and are those of MPI 4.1, section 5.1. Their contents are reported in the large-count form,
-as mpi4py gets them from MPICH: arguments that may be large are in the counts. Datatypes that compiled
-programs make with the functions for counts of `int` have the form of these functions.
+as mpi4py gets them from MPICH: arguments that may be large are in the counts. Datatypes that
+compiled programs make with the functions for counts of `int` have the form of these functions.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Type:
     `combiner`, `integers`, `counts` and `types` describe its constructor. `kind`, `dtype`, `code`
     and `char` are those of the predefined types and of equivalent ones (see typetable.NamedType),
     None for others. `references` is the number of handles that a program must free; `committed`
-    tells whether it may be used in communication. `small` tells whether the constructor was that for
-    counts of `int`.
+    tells whether it may be used in communication. `small` tells whether the constructor was that
+    for counts of `int`.
     """
 
     __slots__ = (
