@@ -213,6 +213,19 @@ def algorithms_page() -> str:
     return "\n".join(parts)
 
 
+def measured_presets() -> str:
+    """The presets with measured curves, and how far each was checked."""
+    from pysmpi.network.measured import load
+    from pysmpi.network.presets import HYBRID
+
+    rows = [
+        (f"`{name}`", preset.line, load(name).checked())
+        for name, preset in HYBRID.items()
+        if preset.measured
+    ]
+    return _table(("preset", "network", "checked"), rows)
+
+
 def diagnostics_pages() -> dict[Path, str]:
     """A page for each diagnostic, and the table of them."""
     from pysmpi import diagnostics
@@ -249,6 +262,7 @@ def pages() -> dict[Path, str]:
     """The text of each page that is made from the code, in whole or in part."""
     report = REFERENCE / "report.md"
     simgrid = REFERENCE / "simgrid-options.md"
+    platform = REFERENCE / "platform.md"
     rank = report_keys("properties", "ranks", "items")
     return {
         **diagnostics_pages(),
@@ -258,6 +272,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "api.md": _between(REFERENCE / "api.md", options=parameters()),
         report: _between(report, report=report_keys(), report_of_a_rank=rank),
         simgrid: _between(simgrid, options=simgrid_options()),
+        platform: _between(platform, measured_presets=measured_presets()),
     }
 
 

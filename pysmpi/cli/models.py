@@ -45,6 +45,9 @@ def _explain_preset(name: str, preset: Preset) -> None:
     from pysmpi.network.presets import options
 
     echo(f"{name}: {preset.line}\n")
+    if preset.measured:
+        _explain_curves(preset.measured)
+        return
     values = options(preset, 0.0)
     del values["network/loopback-lat"]
     width = max(map(len, values))
@@ -52,6 +55,33 @@ def _explain_preset(name: str, preset: Preset) -> None:
         echo(f"{option.ljust(width)}  {value}")
     if preset.source:
         echo(f"source: {preset.source}")
+
+
+def _explain_curves(name: str) -> None:
+    """Print the figures of a measured preset, their sources and the machines of its checks."""
+    from pysmpi.network.measured import load
+
+    curves = load(name)
+    echo(f"messages below {curves.eager:,} bytes are sent eagerly")
+    times = (
+        {}
+        if curves.latency is None
+        else dict(zip(curves.latency.sizes, curves.latency.values, strict=True))
+    )
+    rates = {}
+    if curves.bandwidth is not None:
+        rates = dict(zip(curves.bandwidth.sizes, curves.bandwidth.values, strict=True))
+    if times or rates:
+        echo(f"{'bytes':>9}  {'osu_latency, us':>15}  {'osu_bw, MB/s':>12}")
+    for size in sorted({*times, *rates}):
+        time = f"{times[size] * 1e6:.2f}" if size in times else ""
+        rate = f"{rates[size] / 1e6:.2f}" if size in rates else ""
+        echo(f"{size:9,}  {time:>15}  {rate:>12}".rstrip())
+    for source in curves.sources:
+        echo(f"source: {source}")
+    echo(curves.checked())
+    for check in curves.checks:
+        echo(f"checked against: {check.machine} ({check.source})")
 
 
 def _explain(model: Model) -> None:

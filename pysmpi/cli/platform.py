@@ -6,16 +6,21 @@ import json
 
 import click
 
-from pysmpi.cli.columns import width
+from pysmpi.cli.columns import print_glossary, width
 from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
+from pysmpi.cli.platform_make import fit, new
 from pysmpi.errors import UsageError
 from pysmpi.python.extras import lacking
 
 
 @click.group("platform", no_args_is_help=False)
 def command() -> None:
-    """Check or show a machine: a pysmpi YAML file, a SimGrid XML file, or a name."""
+    """Check, show or make a machine: a pysmpi YAML file, a SimGrid XML file, or a name."""
+
+
+command.add_command(new)
+command.add_command(fit)
 
 
 @command.command("check")
@@ -48,8 +53,15 @@ def show(file: str, as_json: bool) -> None:
     platform = load(file)
     if as_json:
         echo(json.dumps(describe(platform), indent=2))
-    else:
-        echo(show_platform(platform, width()))
+        return
+    echo(show_platform(platform, width()))
+    from pysmpi.network.presets import HYBRID
+
+    preset = HYBRID.get(platform.preset)
+    if preset is not None and preset.measured:
+        from pysmpi.network.measured import load as load_curves
+
+        echo(f"  {load_curves(preset.measured).checked()}")
 
 
 @command.command("convert")
@@ -81,18 +93,24 @@ def convert(file: str, output: str | None, form: str | None) -> None:
         raise UsageError(f"--output {output}: expected a file called .yaml, .yml or .xml")
     if form is not None and output is not None and form != suffix:
         raise UsageError(f"--to {form}: found --output {output}, which is {suffix}; give one")
-    load(file)
+    platform = load(file)
     if (form or suffix or ("yaml" if find(file).suffix.lower() == ".xml" else "xml")) == "yaml":
         from pysmpi.platform.dump import dump
 
         _write(dump(read(file)), output)
         return
     from pysmpi.network import presets
+    from pysmpi.network.kinds.fluid import network_of
     from pysmpi.platform.construct import LOOPBACK_LATENCY
     from pysmpi.platform.xml_dump import dump_xml, leaves_out
 
     definition = read(file)
-    preset = presets.options(presets.find(definition.preset), LOOPBACK_LATENCY)
+    preset = presets.options(
+        presets.find(definition.preset),
+        LOOPBACK_LATENCY,
+        *network_of(platform),
+        float(definition.config.get("network/message-rate", 0.0)),
+    )
     _write(dump_xml(definition, preset), output)
     for what in leaves_out(definition):
         echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
@@ -133,10 +151,18 @@ def _write(text: str, output: str | None) -> None:
 
 @command.command("list")
 def shipped_machines() -> None:
-    """List the machines that come with pysmpi."""
+    """List the machines that come with pysmpi, and the presets of networks that were measured."""
+    from pysmpi.network.measured import load as load_curves
+    from pysmpi.network.presets import HYBRID
     from pysmpi.platform import DEFAULT, load, shipped
     from pysmpi.platform.check import summary
 
     for name in shipped():
         mark = " (default)" if name == DEFAULT else ""
         echo(summary(load(name)) + mark)
+    echo("\nPresets of networks, for machines of your own (`pysmpi platform new`):")
+    print_glossary(
+        (name, f"{preset.line}; {load_curves(name).checked()}")
+        for name, preset in HYBRID.items()
+        if preset.measured
+    )

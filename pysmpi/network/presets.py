@@ -6,6 +6,7 @@ A model's own values apply unless the machine or the user gives others.
 from __future__ import annotations
 
 from pysmpi.errors import UsageError
+from pysmpi.network.measured import load
 from pysmpi.python.records import record
 from pysmpi.text import did_you_mean
 
@@ -17,7 +18,8 @@ ETHERNET, INFINIBAND, SLINGSHOT = "ethernet", "infiniband", "slingshot"
 class Preset:
     """Values of options: factors as segments by size, the other numbers in bytes.
 
-    `source` is the source of the values of a named preset.
+    `source` is the source of the values of a named preset. `measured` names the file of a preset
+    with measured curves (`pysmpi.network.measured`), which has other costs for each size.
     """
 
     line: str
@@ -29,6 +31,12 @@ class Preset:
     eager: float = 0.0
     detached: float = 65536.0
     source: str = ""
+    measured: str = ""
+
+
+def _measured(name: str, line: str) -> Preset:
+    """A preset whose curves are in the file of its name."""
+    return Preset(line, gamma=0.0, cross_traffic=False, measured=name)
 
 
 def _protocol(line: str, payload: int, wire: int, eager: int, source: str) -> Preset:
@@ -93,6 +101,24 @@ HYBRID = {
         "around 4,096; FI_CXI_RDZV_THRESHOLD of libfabric's provider cxi, 16,384 by default in "
         "libfabric 2.4 (2,048 before)",
     ),
+    **{
+        name: _measured(name, line)
+        for name, line in {
+            "ethernet-1g": "1 Gb/s Ethernet, MPI over TCP",
+            "ethernet-10g": "10 Gb/s Ethernet, MPI over TCP; message rate as at 25 Gb/s",
+            "ethernet-25g": "25 Gb/s Ethernet, MPI over TCP",
+            "ethernet-25g-roce": "25 Gb/s Ethernet, MPI over RoCE",
+            "ethernet-100g": "100 Gb/s Ethernet and above, MPI over one TCP connection",
+            "ethernet-100g-roce": "50 and 100 Gb/s Ethernet, MPI over RoCE",
+            "infiniband-edr": "100 Gb/s InfiniBand (EDR, HDR100)",
+            "infiniband-hdr": "200 Gb/s InfiniBand (HDR)",
+            "infiniband-ndr": "400 Gb/s InfiniBand (NDR), with the curves of HDR",
+            "omni-path": "Omni-Path 100; one-way times between sizes as on InfiniBand EDR",
+            "slingshot-11": "Slingshot-11 (200 Gb/s)",
+            "aries": "Cray XC (Aries)",
+            "tofu-d": "Tofu Interconnect D: latency and bandwidth alone",
+        }.items()
+    },
 }
 
 LV08 = Preset("Velho and Legrand 2008", "13.01", "0.97", 20537.0)
@@ -100,8 +126,25 @@ CM02 = Preset("Casanova and Marchal 2002")
 RAW = Preset("no window and no cross-traffic", gamma=0.0, cross_traffic=False)
 
 
-def options(preset: Preset, loopback_latency: float) -> dict[str, str]:
-    """A preset as options of SMPI, with the latency (s) of a host to itself that goes with it."""
+def options(
+    preset: Preset,
+    loopback_latency: float,
+    latency: float = 1e-6,
+    bandwidth: float = 12.5e9,
+    rate: float = 0.0,
+) -> dict[str, str]:
+    """A preset as options of SMPI, with the latency (s) of a host to itself that goes with it.
+
+    `latency` (s), `bandwidth` (bytes/s) and, if above 0, `rate` (messages/s) are those of the
+    machine, for a measured preset.
+    """
+    if preset.measured:
+        curves = load(preset.measured)
+        preset = Preset(preset.line, gamma=0.0, cross_traffic=False, eager=float(curves.eager),
+                        detached=float(curves.eager))  # fmt: skip
+        slowness = curves.slowness(rate, latency, bandwidth) if rate > 0.0 else 1.0
+        own = curves.options(latency, bandwidth, slowness)
+        return {**options(preset, loopback_latency), **own}
     return {
         "smpi/lat-factor": preset.latency_factor if ":" in preset.latency_factor else "0:1",
         "smpi/bw-factor": preset.bandwidth_factor if ":" in preset.bandwidth_factor else "0:1",

@@ -197,7 +197,17 @@ _OPTIONS = [  # fmt: skip
     Option(
         "network/model", "", "model by SimGrid's name: SMPI (hybrid), LV08, CM02, IB, raw (fluid)"
     ),
-    Option("network/preset", "", "factors of model hybrid: neutral, or smpi (SimGrid's files)"),
+    Option(
+        "network/preset",
+        "",
+        "factors of model hybrid: neutral, smpi (SimGrid's files), or a network's",
+    ),
+    Option(
+        "network/message-rate",
+        "",
+        "messages of a byte that a rank sends a second (osu_mbw_mr), with a measured preset",
+        number,
+    ),
     Option(
         "network/latency-factor", "", "latency factor by size (bytes:factor;...)", latency_factors
     ),

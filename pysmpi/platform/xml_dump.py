@@ -52,7 +52,16 @@ NEUTRAL = {
 SPEED = 1e9
 
 # Options that only pysmpi has begin like this.
-OWN = ("memory/", "loggp", "logp/", "plogp/", "lognp/", "disk/", "platform/")
+OWN = (
+    "memory/",
+    "network/message-rate",
+    "loggp",
+    "logp/",
+    "plogp/",
+    "lognp/",
+    "disk/",
+    "platform/",
+)
 
 DOCTYPE = '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
 

@@ -51,7 +51,21 @@ ROOT = "_world_"
 
 SHARINGS = (SHARED, FATPIPE, SPLIT)
 # Names of the factors of model hybrid, the default first (`pysmpi.network.presets`).
-PRESETS = ("neutral", "smpi", "ethernet", "infiniband", "slingshot")
+PRESETS = ("neutral", "smpi", "ethernet", "infiniband", "slingshot") + (
+    "ethernet-1g",
+    "ethernet-10g",
+    "ethernet-25g",
+    "ethernet-25g-roce",
+    "ethernet-100g",
+    "ethernet-100g-roce",
+    "infiniband-edr",
+    "infiniband-hdr",
+    "infiniband-ndr",
+    "omni-path",
+    "slingshot-11",
+    "aries",
+    "tofu-d",
+)
 
 _ZONE_KEYS = ("routing", "properties", "gateway") + (
     "hosts",

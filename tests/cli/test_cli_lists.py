@@ -98,7 +98,10 @@ def test_choices(status, selector):
 def test_platforms(status):
     code, out, _ = status("platform", "list")
     assert code == 0
-    assert [line.partition(":")[0] for line in out.splitlines()] == shipped()
+    machines, presets = out.split("\nPresets of networks, ")
+    assert [line.partition(":")[0] for line in machines.splitlines()] == shipped()
+    assert all(f"\n{name} " in presets for name in HYBRID if HYBRID[name].measured)
+    assert presets.count("checked") == len([one for one in HYBRID.values() if one.measured])
     for name in shipped():
         assert status("platform", "check", name)[0] == 0
     code, out, _ = status("platform", "show", "graphene", "--json")
@@ -169,9 +172,13 @@ def test_a_machine_is_drawn_and_converted_back(status, tmp_path):
 
 
 def test_presets_are_explained(status):
-    for name in HYBRID:
+    for name, preset in HYBRID.items():
         code, out, _ = status("models", "--explain", name)
-        assert code == 0 and "smpi/bw-factor" in out
+        assert code == 0
+        if preset.measured:
+            assert "checked against" in out
+        else:
+            assert "smpi/bw-factor" in out
         assert ("source: " in out) == (name != "neutral")
 
 

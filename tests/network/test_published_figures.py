@@ -12,14 +12,16 @@ from tests.network.test_first_predictions import osu
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "accuracy.md"
 FILES = {
-    "InfiniBand EDR": "preset: infiniband\n",
-    "1 Gb/s Ethernet": "preset: ethernet\n",
-    "Omni-Path 100": "",
+    "InfiniBand EDR": "preset: infiniband-edr\n",
+    "1 Gb/s Ethernet": "preset: ethernet-1g\n",
+    "Omni-Path 100": "preset: omni-path\n",
+    "Cray XC (Aries)": "preset: aries\n",
 }
 ROUTES = {
-    "InfiniBand EDR": "{bandwidth: 100Gbps, latency: 0.91us}",
-    "1 Gb/s Ethernet": "{bandwidth: 1Gbps, latency: 25us}",
+    "InfiniBand EDR": "{bandwidth: 11.9GBps, latency: 0.91us}",
+    "1 Gb/s Ethernet": "{bandwidth: 117MBps, latency: 25.4us}",
     "Omni-Path 100": "{bandwidth: 12.4GBps, latency: 1us}",
+    "Cray XC (Aries)": "{bandwidth: 9.96GBps, latency: 1.21us}",
 }
 
 

@@ -32,6 +32,11 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.calibrate.curves": {"matplotlib": _EXTRA, "pysmpi.calibrate.fragment": _OUTPUT},
     "pysmpi.calibrate.network": {"matplotlib": _EXTRA, "yaml": _OUTPUT},
     "pysmpi.calibrate.network_program": {"mpi4py": "the module is read where there is no MPI"},
+    "pysmpi.calibrate.osu": {
+        "numpy": "of a program that ranks run",
+        "mpi4py": "of a program that ranks run",
+    },
+    "pysmpi.network.measured": {"pysmpi.platform.nodes": _FORMAT},
     "pysmpi.own_process.descendants": {
         "ctypes": "only commands that fork; the watcher of a job has to start at once",
         "subprocess": "only systems without /proc",

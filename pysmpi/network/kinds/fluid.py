@@ -22,13 +22,14 @@ from collections.abc import Callable, Sequence
 from pysmpi.errors import UsageError
 from pysmpi.kernel.plan import Transport
 from pysmpi.network.flows import ENVELOPE, FlowTransport, Sized
+from pysmpi.network.measured import load
 from pysmpi.network.models import Explanation, model
 from pysmpi.network.overheads import Overheads
 from pysmpi.network.presets import CM02, HYBRID, LV08, RAW, Preset
 from pysmpi.network.presets import find as find_preset
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
-from pysmpi.platform.piecewise import Piecewise
+from pysmpi.platform.piecewise import Piecewise, parse
 
 
 def transport(
@@ -39,6 +40,8 @@ def transport(
 
     With `own_factors`, the options smpi/lat-factor and smpi/bw-factor count.
     """
+    if preset.measured:
+        return _measured_transport(platform, hosts, settings, preset)
     latency_factor = _factor(settings, "lat-factor", preset.latency_factor, own_factors)
     bandwidth_factor = _factor(settings, "bw-factor", preset.bandwidth_factor, own_factors)
     weight = settings.number("network/weight-S", preset.weight)
@@ -77,6 +80,82 @@ def transport(
         )
 
     return FlowTransport(platform, hosts, weight, gamma, cross_traffic, sized, overheads)
+
+
+def _measured_transport(
+    platform: Platform, hosts: Sequence[Host], settings: Settings, preset: Preset
+) -> Transport:
+    """The transport of a preset with measured curves; options that are set replace its values."""
+    curves = load(preset.measured)
+    latency, bandwidth = network_of(platform)
+    if latency <= 0.0:
+        raise UsageError(
+            f"{platform.source}: preset {preset.measured}: expected a latency above 0 between two "
+            "hosts, got 0"
+        )
+    rate = settings.number("network/message-rate", 0.0)
+    slowness = curves.slowness(rate, latency, bandwidth) if rate > 0.0 else 1.0
+    own = {
+        name: settings.value(name)
+        for name in ("smpi/os", "smpi/ois", "smpi/or")
+        if name in settings.said
+    }
+    latency_factor = _own_factor(settings, "lat-factor")
+    bandwidth_factor = _own_factor(settings, "bw-factor")
+    eager_below = settings.number("smpi/async-small-thresh", float(curves.eager))
+    detached_below = float(curves.eager)
+    if "smpi/send-is-detached-thresh" in settings.said:
+        detached_below = settings.number("smpi/send-is-detached-thresh")
+
+    def sized(nbytes: int) -> Sized:
+        cost = curves.sized(nbytes, latency, bandwidth, slowness)
+        cost.eager = nbytes < eager_below
+        cost.detached = nbytes < detached_below
+        if latency_factor is not None:
+            cost.latency_factor = latency_factor.factor(nbytes + ENVELOPE)
+        if bandwidth_factor is not None:
+            cost.bandwidth_factor = bandwidth_factor.factor(nbytes + ENVELOPE)
+        if "smpi/os" in own:
+            cost.send_cost = own["smpi/os"].affine(nbytes)
+        if "smpi/ois" in own:
+            cost.isend_cost = own["smpi/ois"].affine(nbytes)
+        if "smpi/or" in own:
+            cost.recv_cost = own["smpi/or"].affine(nbytes)
+        return cost
+
+    def overheads(src: Host, dst: Host, nbytes: int) -> tuple[float, float, float]:
+        cost = sized(nbytes)
+        found = [cost.send_cost, cost.isend_cost, cost.recv_cost]
+        for i, (host, name) in enumerate(((src, "smpi/os"), (src, "smpi/ois"), (dst, "smpi/or"))):
+            text = host.properties.get(name)
+            if text is not None:
+                found[i] = parse(text, f"{host.name}: {name}").affine(nbytes)
+        return found[0], found[1], found[2]
+
+    weight = settings.number("network/weight-S", 0.0)
+    gamma = settings.number("network/TCP-gamma", 0.0)
+    cross_traffic = bool(settings.value("network/crosstraffic", False))
+    return FlowTransport(platform, hosts, weight, gamma, cross_traffic, sized, overheads)
+
+
+def network_of(platform: Platform) -> tuple[float, float]:
+    """The latency (s) and bandwidth (bytes/s) between the first two hosts.
+
+    A platform of one host has those of a network that its messages never cross.
+    """
+    if len(platform.hosts) < 2:
+        return 1e-6, 12.5e9
+    links = platform.way(platform.hosts[0], platform.hosts[1])
+    return sum(link.latency for link in links), min(link.bandwidth for link in links)
+
+
+def _own_factor(settings: Settings, name: str) -> Piecewise | None:
+    """A factor that the run or the machine gives."""
+    common = {"lat-factor": "network/latency-factor", "bw-factor": "network/bandwidth-factor"}[name]
+    found = settings.value(f"smpi/{name}")
+    found = settings.value(common) if found is None else found
+    assert found is None or isinstance(found, Piecewise)
+    return found
 
 
 def _factor(settings: Settings, name: str, preset: str, own: bool) -> Piecewise:
