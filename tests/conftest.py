@@ -53,7 +53,7 @@ SUMMARIES = pytest.StashKey[list[str]]()
 # The kind of a test is the mark that it bears itself, or that of its folder or file here; all
 # others are slow. Fast tests need no other process, no network and only the extra `test-fast`.
 TESTS = Path(__file__).parent
-FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "platform"}
+FAST = {"collectives", "faults", "kernel", "memory", "mpi", "network", "patching", "platform"}
 PEERS = {"differential", "mpi4py_suite", "packages", "record"}
 SLOW = {"collectives/test_background_and_nodes.py", "collectives/test_collective_board.py"}
 EXPLORE = TESTS / "explore"

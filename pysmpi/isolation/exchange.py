@@ -22,7 +22,7 @@ Both steps go through the same list of things that a process has once:
 | method of each | |
 | --- | --- |
 | `initial(state)` | the value of a rank that has none of its own |
-| `differs()` | whether the running rank may have changed the value since it was installed |
+| `differs()` | whether the running rank may have changed the value (of `process_states` alone) |
 | `capture` | read the value from the process |
 | `install` | write a value to the process |
 

@@ -55,7 +55,7 @@ BY_OTHERS = [
     (
         "docs/papers/coherence-reference.md",
         "careless  NOT SAFE",
-        "tests/cli/test_cli_coherence_study.py::test_check_says_how_a_table_fails",
+        "tests/coherence/test_studies_on_command.py::test_check_says_how_a_table_fails",
     ),
     ("docs/reference/platform*.md", "name: ", PLATFORMS),
     ("docs/reference/nodes.md", "name: ", PLATFORMS),

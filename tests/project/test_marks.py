@@ -20,6 +20,14 @@ def test_each_test_has_one_mark(request: pytest.FixtureRequest) -> None:
         assert len(kinds & {mark.name for mark in item.iter_markers()}) == 1, item.nodeid
 
 
+def test_each_package_has_a_folder_of_tests() -> None:
+    packages = [path.parent for path in (ROOT / "pysmpi").glob("*/__init__.py")]
+    assert len(packages) > 30
+    for package in packages:
+        tests = list((ROOT / "tests" / package.name).rglob("test_*.py"))
+        assert tests, f"tests/{package.name} has no tests"
+
+
 class Item:
     """The part of a test that the rule reads."""
 
