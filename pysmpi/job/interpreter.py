@@ -44,6 +44,7 @@ from pysmpi.isolation.restoring import Restoring
 from pysmpi.isolation.threads import fibers as threads
 from pysmpi.isolation.versions import Versions
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.processes import inactive
 from pysmpi.patching.patches import Patches
 from pysmpi.python import facts
 from pysmpi.python.frames import forget_sites
@@ -129,6 +130,7 @@ class Interpreter:
         patches = self.patches
         restoring = Restoring()
         patches.call_back(restoring.restore)  # last, when all replacements are undone
+        patches.call_back(inactive.end)
         if self.shadowing is not None:
             self.program.rewriter = self.shadowing.rewriter
         self.program.prepare()

@@ -6,6 +6,7 @@ import gc
 import json
 import mimetypes
 import string
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 import pysmpi
 from pysmpi.collectives import registry
+from pysmpi.mpi.base.ranks import Rank, Universe, World
 from pysmpi.platform import load
 from pysmpi.ranks import simulation
 
@@ -77,6 +79,69 @@ def test_so_they_do_after_a_failure(simulations: list[weakref.ref[Any]]) -> None
     del platform
     gc.collect()
     assert [simulations[0](), machine()] == [None, None]
+
+
+def ends(end: str) -> None:
+    """A rank that has not initialized MPI, or has finalized it, and waits; and one that ends."""
+    import os
+    import signal
+    import sys
+    import time
+
+    import mpi4py
+
+    mpi4py.rc.initialize = end == "finalized"
+    from mpi4py import MPI
+
+    if end == "finalized":
+        MPI.Finalize()
+    if end == "deadlock":
+        MPI.Init()
+        MPI.COMM_WORLD.recv()
+    signal.setitimer(signal.ITIMER_REAL, 50.0)
+    if os.environ["PMI_RANK"] == "0":
+        time.sleep(20)
+    elif end == "raise":
+        raise ValueError("wrong")
+    elif end == "sys.exit":
+        sys.exit(3)
+    elif end == "os._exit":
+        os._exit(3)
+    elif end in ("abort", "finalized"):
+        os.abort()
+
+
+ENDS = ["return", "raise", "sys.exit", "os._exit", "abort", "finalized", "deadlock", "fault"]
+
+
+STOPPED = {"os._exit", "abort", "finalized"}  # the frames of such a rank stay as they are
+
+
+def held(thing: object, wanted: set[type]) -> bool:
+    """Whether a container of a module holds objects of some classes."""
+    if isinstance(thing, dict | weakref.WeakKeyDictionary | weakref.WeakValueDictionary):
+        things = [*thing.keys(), *thing.values()]
+    else:
+        things = list(thing) if isinstance(thing, list | set | weakref.WeakSet) else []
+    return any(type(one) in wanted for one in things)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_no_table_of_a_module_keeps_a_rank(end: str, simulations: list[weakref.ref[Any]]) -> None:
+    faults = ["rank=1@1ms"] if end == "fault" else []
+    pysmpi.run(ends, 2, args=(end,), compute="none", check=False, fault=faults)
+    wanted = {Rank, World, Universe, simulation.Simulation}
+    tables = [
+        f"{name}.{key}"
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == "pysmpi"
+        for key, thing in list(vars(module).items())
+        if held(thing, wanted)
+    ]
+    assert tables == []
+    gc.collect()
+    if end not in STOPPED:
+        assert simulations[-1]() is None
 
 
 def resident() -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pysmpi.mpi.base import ranks
+from pysmpi.mpi.processes import inactive
 
 
 @pytest.fixture
@@ -15,6 +16,7 @@ def own_rank(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a test change per-rank state without later tests seeing it."""
     monkeypatch.setattr(ranks.outside, "state", [])
     yield
+    inactive.end()  # a test may have left MPI uninitialized
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,12 @@ def leave(rank: Rank) -> None:
         _restore.pop()()
 
 
+def end() -> None:
+    """The run is over: its ranks leave, also those that were stopped before their end."""
+    for rank in list(_inactive):
+        leave(rank)
+
+
 def _allowed(procedure: Procedure) -> bool:
     owners = procedure.owners
     if any(issubclass(owner, _CLASSES) for owner in owners):
