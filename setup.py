@@ -106,8 +106,8 @@ IN_C = [
 ]
 # The MPI library of compiled programs. Its parts share process.h.
 ENGINE = (
-    "engine", "calls", "faults", "streams", "c_library", "loading", "process", "memory", "stacks",
-    "closures", "copied", "smpi",
+    "engine", "calls", "faults", "streams", "c_library", "options", "loading", "process", "memory",
+    "stacks", "closures", "copied", "smpi",
 )  # fmt: skip
 # The MPI libraries of compiled programs, on processors that the engine knows, with
 # the names under which copies of programs need them (as in `pysmpi/abi/interfaces.py`).

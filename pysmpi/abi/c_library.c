@@ -183,7 +183,7 @@ own_usleep(useconds_t length)
     return 0;
 }
 
-static char *
+char *
 own_getenv(const char *name)
 {
     size_t length = strlen(name);
@@ -310,6 +310,10 @@ static const replacement OF_PROGRAMS[] = {
     {"setenv", (void *)own_setenv},
     {"unsetenv", (void *)own_unsetenv},
     {"clearenv", (void *)own_clearenv},
+    {"getopt", (void *)own_getopt},
+    {"__posix_getopt", (void *)own_posix_getopt},
+    {"getopt_long", (void *)own_getopt_long},
+    {"getopt_long_only", (void *)own_getopt_long_only},
     {NULL, NULL},
 };
 

@@ -20,7 +20,8 @@
 #define MOST_LIBRARIES 8
 
 void
-psm_copy_objects(const struct link_map *map)
+psm_copy_objects(const struct link_map *map,
+                 void (*other)(void *data, const char *name, void *copy), void *data)
 {
     const ElfW(Rela) *entries = NULL;
     size_t bytes = 0, count = 0;
@@ -45,8 +46,10 @@ psm_copy_objects(const struct link_map *map)
             continue;
         const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
         const char *name = names + symbol->st_name;
-        if (strncmp(name, "ompi_", 5) != 0 && strncmp(name, "MPI_", 4) != 0)
+        if (strncmp(name, "ompi_", 5) != 0 && strncmp(name, "MPI_", 4) != 0) {
+            other(data, name, (void *)(map->l_addr + entries[i].r_offset));
             continue;
+        }
         for (size_t j = 0; j < count; j++) {
             void *object = dlsym(libraries[j], name);
             const ElfW(Sym) *original = NULL;

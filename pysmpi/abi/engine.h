@@ -36,8 +36,10 @@ extern const int psm_functions_count;
 long long psm_call(int number, const long long *arguments, void *site);
 double psm_real(int number, const long long *arguments, void *site);
 
-/* Copy the variables of pysmpi's libraries of which an executable that was loaded has copies. */
-void psm_copy_objects(const struct link_map *map);
+/* Copy the variables of pysmpi's libraries of which an executable that was loaded has copies; call
+   `other(data, name, copy)` for those of other libraries. */
+void psm_copy_objects(const struct link_map *map,
+                      void (*other)(void *data, const char *name, void *copy), void *data);
 
 /* What the engine gives the libraries of other binary interfaces (see `family.h`). */
 

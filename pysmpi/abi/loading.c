@@ -30,7 +30,7 @@ ours_of(const char *name, int kind, void *library)
 
 static int
 replace(ElfW(Addr) base, const ElfW(Rela) *entries, size_t bytes, const ElfW(Sym) *symbols,
-        const char *names, int kind, void *library)
+        const char *names, int kind, void *library, Process *process)
 {
     long page = sysconf(_SC_PAGESIZE);
     for (size_t i = 0; i < bytes / sizeof *entries; i++) {
@@ -41,6 +41,8 @@ replace(ElfW(Addr) base, const ElfW(Rela) *entries, size_t bytes, const ElfW(Sym
         if (symbol->st_shndx != SHN_UNDEF) /* its own functions and stubs */
             continue;
         void *function = ours_of(names + symbol->st_name, kind, library);
+        if (function == NULL && process != NULL)
+            function = option_variable(&process->options, names + symbol->st_name, NULL);
         if (function == NULL)
             continue;
         void **slot = (void **)(base + entries[i].r_offset);
@@ -53,7 +55,7 @@ replace(ElfW(Addr) base, const ElfW(Rela) *entries, size_t bytes, const ElfW(Sym
 }
 
 int
-redirect(const struct link_map *map, int kind)
+redirect(const struct link_map *map, int kind, Process *process)
 {
     const ElfW(Rela) *entries[2] = {NULL, NULL};
     size_t bytes[2] = {0, 0};
@@ -76,7 +78,9 @@ redirect(const struct link_map *map, int kind)
             interface = names + each->d_un.d_val;
     void *library = dlopen(interface, RTLD_NOLOAD | RTLD_LAZY);
     for (int i = 0; i < 2; i++)
-        if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names, kind, library) < 0)
+        if (entries[i] != NULL && replace(map->l_addr, entries[i], bytes[i], symbols, names, kind, library,
+                                         process)
+                                     < 0)
             return -1;
     return 0;
 }
@@ -120,7 +124,7 @@ open_library(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_OSError, dlerror());
         return NULL;
     }
-    if (mine && redirect(map, LIBRARY) < 0)
+    if (mine && redirect(map, LIBRARY, NULL) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     return PyLong_FromUnsignedLongLong((unsigned long long)map->l_addr);
 }
@@ -166,7 +170,7 @@ adopt(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_OSError, dlerror());
         return NULL;
     }
-    if (redirect(map, FORTRAN_LIBRARY) < 0)
+    if (redirect(map, FORTRAN_LIBRARY, NULL) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
     Py_RETURN_NONE;
 }

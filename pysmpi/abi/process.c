@@ -90,6 +90,8 @@ prepare_stack(Process *self, PyObject *words, PyObject *variables)
     char **top = (char **)(((uintptr_t)text - count * sizeof *pointers) & ~(uintptr_t)15);
     memcpy(top, pointers, count * sizeof *pointers);
     free(pointers);
+    if (argc > 0)
+        name_program(&self->options, top[1]);
     self->variables = top + 2 + argc;
     return top;
 }
@@ -206,6 +208,12 @@ process_call(Process *self, PyObject *args)
     return PyLong_FromLongLong(wanted.result);
 }
 
+static void
+use_copy(void *options, const char *name, void *copy)
+{
+    option_variable(options, name, copy);
+}
+
 /* load(path, stdout, stderr, number, size): load a copy of a program; its base address. */
 static PyObject *
 process_load(Process *self, PyObject *args)
@@ -235,9 +243,10 @@ process_load(Process *self, PyObject *args)
         PyErr_SetString(PyExc_OSError, dlerror());
         return NULL;
     }
-    if (redirect(map, PROGRAM) < 0)
+    begin_options(&self->options);
+    if (redirect(map, PROGRAM, self) < 0)
         return PyErr_SetFromErrno(PyExc_OSError);
-    psm_copy_objects(map);
+    psm_copy_objects(map, use_copy, &self->options);
     self->base = (uintptr_t)map->l_addr;
     self->size = (size_t)size;
     self->number = number;

@@ -37,6 +37,18 @@ typedef struct ending {
     void *argument;
 } ending;
 
+/* The words of a program: the state of `getopt`, and variables, which may be in the program. */
+typedef struct {
+    int *index, *errors, *option; /* optind, opterr, optopt */
+    char **argument;              /* optarg */
+    char **name, **short_name;    /* program_invocation_name */
+    int first_index, print, other;
+    char *value, *own_name, *own_short_name;
+    char *next;      /* in a word with several options */
+    int first, last; /* the words that are no options and were passed over */
+    int order, started;
+} options;
+
 /* The process that a rank with a compiled program simulates. */
 typedef struct Process {
     PyObject_HEAD
@@ -66,6 +78,7 @@ typedef struct Process {
     int late;             /* interruptions that the timer has put off */
     struct Process *next; /* of all processes */
     ending *endings;
+    options options;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
     int crash;         /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
@@ -113,6 +126,21 @@ PyObject *crashed(Process *process);
 
 /* Of c_library.c. */
 
+char *own_getenv(const char *name);
+
+/* Of options.c. */
+
+struct option;
+void begin_options(options *self);
+void name_program(options *self, char *name);
+void *option_variable(options *self, const char *name, void *copy);
+int own_getopt(int count, char *const *words, const char *names);
+int own_posix_getopt(int count, char *const *words, const char *names);
+int own_getopt_long(int count, char *const *words, const char *names, const struct option *longs,
+                    int *which);
+int own_getopt_long_only(int count, char *const *words, const char *names,
+                         const struct option *longs, int *which);
+
 /* The kinds of what is loaded: they call different functions of pysmpi in place of the C library's. */
 enum { LIBRARY, PROGRAM, FORTRAN_LIBRARY };
 /* What a library or a program calls in place of a function; NULL if this stays. */
@@ -120,7 +148,8 @@ void *replacement_of(const char *name, int kind);
 
 /* Of loading.c. */
 
-int redirect(const struct link_map *map, int kind);
+/* `process` is that of a program, whose variables have addresses of their own. */
+int redirect(const struct link_map *map, int kind, Process *process);
 int disarm(void *library);
 PyObject *open_library(PyObject *module, PyObject *args);
 PyObject *share(PyObject *module, PyObject *args);
