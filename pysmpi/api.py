@@ -18,6 +18,7 @@ from pysmpi.job.job import Job
 from pysmpi.job.options import (
     FIELDS,
     OnDeadlock,
+    OnDivergence,
     OnFailure,
     Options,
     Path,
@@ -29,6 +30,7 @@ from pysmpi.job.options import (
 from pysmpi.job.options import check as checked
 from pysmpi.job.programs import find_program
 from pysmpi.job.spawning import Segment
+from pysmpi.job.twins import run_guided
 from pysmpi.mpi.base import ranks
 from pysmpi.reports.result import ProgramError, Result
 
@@ -110,6 +112,8 @@ def run(
     once: Sequence[str] | str = (),
     fold: Sequence[str] | str = (),
     data: str = "all",
+    twin: str | None = None,
+    on_divergence: OnDivergence = "report",
 ) -> Result:
     """Run a program on a simulated machine.
 
@@ -188,8 +192,7 @@ def run_job(job: Job) -> Result:
     Raises UsageError before the run if a file cannot be written. A report that cannot be completed
     is an error of the result.
     """
-    job.instruments += chosen(job.options, job.platform.profiles)
-    return job.run()
+    return run_guided(job, lambda options: chosen(options, job.platform.profiles))
 
 
 def _program(main: object, args: object) -> RankProgram:

@@ -67,7 +67,10 @@ SECTIONS = {
         "check", "on_deadlock", "schedule", "replay_schedule", "debug", "breaks", "fault",
         "on_failure",
     ),
-    "Large jobs": ("sample", "once", "fold", "data", "check_shadow", "check_tolerance"),
+    "Large jobs": (
+        "sample", "once", "fold", "data", "twin", "on_divergence", "check_shadow",
+        "check_tolerance",
+    ),
 }  # fmt: skip
 
 _ParamType: Any = click.ParamType  # generic in newer versions of click only

@@ -68,6 +68,8 @@ def summary(result: Result) -> str:
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
     lines += [f"warning: {one}" for one in result.remarks]
+    if result.twin is not None:
+        lines.append(result.twin)
     if result.no_effect:
         lines.append(f"without effect: {', '.join(result.no_effect)} (why: pysmpi run --help-cfg)")
     if result.host_speed is not None:
@@ -164,6 +166,12 @@ def _shadow(result: Result, shadow: ShadowFigures) -> list[str]:
             f"{point['skipped']:,} were skipped, which saved {point['saved_seconds']:.3g} s"
             + ("" if not error else f"; standard error up to {error:.1%}")
         )
+        if point["trend"] is not None:
+            longer = "longer" if point["trend"] > 0.0 else "shorter"
+            lines.append(
+                f"warning: passes of {point['place']} take {longer} and {longer}, up to "
+                f"{point['trend']:+.0%} while they were measured: such passes ran in full"
+            )
     if any(point["skipped"] for point in sampled):
         lines.append(
             "skipped passes left the values of earlier passes: "

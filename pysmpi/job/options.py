@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | PathLike[str]
 ReductionOrder: TypeAlias = Literal["rank", "algorithm"]
 OnDeadlock: TypeAlias = Literal["report", "raise"]
+OnDivergence: TypeAlias = Literal["report", "stop", "full"]
 OnFailure: TypeAlias = Literal["end", "continue"]
 
 MOST_RANKS = 10_000_000  # a rank takes some 20 kB: no computer can hold more
@@ -276,6 +277,17 @@ class Options:
         "all", _TEXT, "--data", "all|none|SIZE",
         "Messages that carry data: all, none, or those of up to SIZE. For programs that do not "
         "depend on the data.",
+    )  # fmt: skip
+
+    twin: str | None = _option(
+        None, _TEXT, "--twin", "all|RANKS[:TIME]",
+        "Before a run with --sample, --fold or --data: run the program in full on so many ranks, "
+        "for at most this time, take the results that steer from there, and compare the calls.",
+    )  # fmt: skip
+    on_divergence: OnDivergence = _option(
+        "report", _choice(*get_args(OnDivergence)), "--on-divergence", None,
+        "At the first call that differs from those of --twin: go on and report it, stop, or run "
+        "in full.",
     )  # fmt: skip
 
     def given(self) -> dict[str, Any]:

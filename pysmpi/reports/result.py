@@ -59,7 +59,8 @@ class Result:
     that scaled measured compute, None if none was measured or cores of several speeds have several
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
-    command that repeats a failed run. `unreceived` is a remark on messages that nobody received in
+    command that repeats a failed run. `twin` says how far the calls are those of the full run of
+    `--twin`. `unreceived` is a remark on messages that nobody received in
     a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
     time. `remarks` tell what does not fit of a recording of compute, and whether ranks share
     cores. `lost` names the ranks that failed while the others went on. `no_effect` names the
@@ -102,6 +103,7 @@ class Result:
     command: str | None = None
     schedule: str | None = None
     schedule_note: str | None = None
+    twin: str | None = None
     repeat: str | None = None
 
     def __str__(self) -> str:

@@ -7,6 +7,9 @@ function is then sampled if
 - its calls with arguments of the same shapes have been measured often enough,
 - it returns nothing, or arrays: numbers, strings and truth values control programs,
 - it changes only arrays of its object,
+- the norm of the arrays that it reads stays about the same: in an iterative solver it does not, and
+  the control flow depends on it,
+- the time of its calls neither rises nor falls,
 - a call takes long enough, and all calls together take a large part of the run.
 """
 
@@ -23,14 +26,17 @@ from pysmpi.mpi.base.ranks import Rank
 from pysmpi.shadow import source as sources
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import StoppingRule
-from pysmpi.shadow.outputs import ArrayWatch, Outputs
+from pysmpi.shadow.outputs import ArrayWatch, Outputs, norm
 from pysmpi.shadow.passes import Guard, Point, Shadow
 from pysmpi.time.figures import NotSampledFigures
 
 SHORTEST = 20_000  # smallest time of a sampled call (ns)
 PART = 0.02  # smallest part of this machine's time that all calls together take
 TRIES = 8  # calls after which a function is known to be short
+LEAST = 6  # measures of a kind of calls before they are skipped
+CHANGE = 1.1  # largest factor between the norms of what calls read
 KINDS = 64  # kinds of calls after which calls count as hardly ever alike
+_CHANGES = "reads numbers whose size changes from call to call"
 
 # The modules of expensive functions of libraries.
 LIBRARIES = {
@@ -133,8 +139,10 @@ class Automatic:
             entry = point.entry(rank, point.key(args, kwargs))
             if entry.done:
                 assert entry.outputs is not None
-                shadow.skip(point, entry, rank)
-                return entry.outputs.leave(args, kwargs)
+                if entry.resembles(norm(args, kwargs, entry.written or []), CHANGE):
+                    shadow.skip(point, entry, rank)
+                    return entry.outputs.leave(args, kwargs)
+                entry.done = False
             candidate.called.add(rank.pid)
             first = entry.written is None
             watch = ArrayWatch(args, kwargs) if first else None
@@ -156,6 +164,8 @@ class Automatic:
             candidate.host += guard.host
             if watch is not None:
                 entry.written = watch.written()
+            entry.note_norm(norm(args, kwargs, entry.written or []))
+            if watch is not None:
                 if state != _state(args):
                     candidate.why_not = "changes its object"
             self._decide(candidate, entry, result, args, kwargs)
@@ -180,8 +190,19 @@ class Automatic:
         if candidate.why_not is not None:
             point.entries.clear()
             return
-        if not entry.estimate.enough(point.rule):
+        if entry.greatest > CHANGE * entry.least:
+            candidate.why_not = _CHANGES
+            point.entries.clear()
             return
+        seen = entry.estimate.count if entry.norms <= 1 else entry.norms
+        if seen < LEAST or not entry.estimate.enough(point.rule):
+            return
+        if self.shadow.native:
+            entry.trend = entry.estimate.trend
+            if entry.trend is not None:
+                candidate.why_not = f"takes {entry.trend:+.0%} longer from call to call"
+                point.entries.clear()
+                return
         if candidate.host < PART * (thread_time_ns() - self._since):
             return
         if not self.shadow.native:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 from pysmpi.shadow.estimate import Estimate
@@ -13,7 +14,8 @@ class Entry:
 
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
-        "skipped", "value", "owed", "kind",
+        "skipped", "value", "owed", "kind", "trend", "again", "audit",
+        "least", "greatest", "norm", "norms",
     )  # fmt: skip
 
     def __init__(self, kind: int = 0) -> None:
@@ -32,6 +34,30 @@ class Entry:
         self.skipped = 0
         self.value = 0.0  # current charge of each skipped pass
         self.owed = 0.0  # too little charged so far, if positive
+        self.trend: float | None = None  # relative change of the time of passes, if there is one
+        self.again = 0  # measures after which the trend is looked for again
+        self.least, self.greatest = math.inf, 0.0  # norms of the arrays that passes read
+        self.norm = 0.0  # that of the last one
+        self.norms = 0  # number of changes of the norm
+        self.audit = 4  # passes to skip before one is measured to look for a trend
+
+    def note_norm(self, norm: float | None) -> None:
+        """Note the norm of the arrays that a pass reads."""
+        if norm is not None and norm > 0.0:
+            self.least, self.greatest = min(self.least, norm), max(self.greatest, norm)
+            self.norms += norm != self.norm
+            self.norm = norm
+
+    def resembles(self, norm: float | None, around: float) -> bool:
+        """Whether a pass reads arrays of about the norm of those that were measured.
+
+        Passes that have all read the same say nothing about others.
+        """
+        if norm is None or not self.greatest:
+            return True
+        if self.norms == 1:
+            return norm == self.norm
+        return self.least / around <= norm <= self.greatest * around
 
     def cost(self, passes: int, value: float) -> float:
         """The total charge of skipped passes if each takes `value`.

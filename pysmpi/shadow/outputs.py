@@ -88,7 +88,7 @@ class Outputs:
             for place in written
             if isinstance(array := _find(place, args, kwargs), np.ndarray)
         ]
-        self._norm = _norm(args, kwargs, written) if scaled else None
+        self._norm = norm(args, kwargs, written) if scaled else None
         self._places = written
         self._state = dict(vars(args[0])) if constructor else None
         # An argument that the function returns, such as `out`.
@@ -107,9 +107,9 @@ class Outputs:
             vars(args[0]).update(self._state)
         scale = None
         if self._norm:
-            norm = _norm(args, kwargs, self._places)
-            if norm is not None:
-                scale = norm / self._norm
+            now = norm(args, kwargs, self._places)
+            if now is not None:
+                scale = now / self._norm
         for place, values in self._written:
             array = _find(place, args, kwargs)
             if isinstance(array, np.ndarray) and array.shape == values.shape:
@@ -125,7 +125,7 @@ class Outputs:
         return _copied(self._result)
 
 
-def _norm(
+def norm(
     args: tuple[object, ...], kwargs: Mapping[str, object], written: Sequence[object]
 ) -> float | None:
     """The Euclidean norm of all arrays among the arguments that a call only reads.

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.python.frames import current_site
 from pysmpi.shadow.collective import HostTime, Span, pass_by
 from pysmpi.shadow.entry import Entry
-from pysmpi.shadow.estimate import StoppingRule
+from pysmpi.shadow.estimate import TREND, StoppingRule
 from pysmpi.shadow.keys import key_function
 from pysmpi.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.shadow.teams import Links, Team
@@ -161,6 +161,7 @@ class Point:
         errors = [
             entry.estimate.error for entry in self.entries.values() if entry.estimate.count > 1
         ]
+        trends = [entry.trend for entry in self.entries.values() if entry.trend is not None]
         saved = self.saved
         if self.collective and self.ran:
             saved = self.activity.host * 1e-9 / self.ran * self.skipped
@@ -173,6 +174,7 @@ class Point:
             "charged_seconds": self.charged,
             "saved_seconds": saved,
             "largest_relative_error": max(errors, default=None),
+            "trend": max(trends, key=abs, default=None),
         }
 
 
@@ -259,7 +261,29 @@ class Shadow:
             meter.note(entry)
             entry.done = not self.dry and entry.estimate.enough(point.rule)
             entry.left = -1 if point.rule.every is None else point.rule.every - 1
+            if entry.done and self.native:
+                self.look_for_trend(point, entry)
         self.clock.resume()
+
+    def look_for_trend(self, point: Point, entry: Entry) -> None:
+        """Let passes run whose time rises or falls from pass to pass.
+
+        A few measures show no trend, so that after 4, 8, 16 and so on skipped passes one runs.
+        """
+        estimate = entry.estimate
+        if estimate.count >= entry.again:
+            entry.trend = estimate.trend
+            entry.again = 2 * estimate.count if entry.trend is not None else 0
+        if entry.trend is not None:
+            entry.done = False
+            return
+        if (
+            entry.left < 0
+            and point.rule.iters is None
+            or estimate.count < min(TREND, point.rule.iters or TREND)
+        ):
+            entry.left = entry.audit
+            entry.audit *= 2
 
     def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
         """Charge passes that do not run; the clock is paused."""

@@ -29,6 +29,7 @@ class SampledFigures(TypedDict):
     charged_seconds: float
     saved_seconds: float
     largest_relative_error: float | None
+    trend: float | None
 
 
 class OnceFigures(TypedDict):
