@@ -18,7 +18,7 @@ _NAMES = re.compile(
 )
 # Any MPI library.
 MPI = re.compile(
-    r"lib(mpi|mpi_[\w-]+|mpich\w*|mpifort\w*|mpicxx\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
+    r"lib(mpi|mpi_(?!cxx\b)[\w-]+|mpich\w*|mpifort\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
 # Destructors that constructors register have to be the rank's from the beginning: `c_library.c` has

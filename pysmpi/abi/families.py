@@ -507,7 +507,7 @@ def numbers() -> str:
     """The numbers of functions that the libraries call themselves, and the limits of MPICH."""
     lines = ["/* Written by pysmpi/abi/families.py. */"]
     wanted = (
-        "Comm_size", "Comm_remote_size", "Comm_test_inter", "Comm_rank", "Topo_test", "Cartdim_get",
+        "Abort", "Comm_size", "Comm_remote_size", "Comm_test_inter", "Comm_rank", "Topo_test", "Cartdim_get",
         "Graph_neighbors_count", "Dist_graph_neighbors_count", "Type_get_envelope",
     )  # fmt: skip
     lines += [

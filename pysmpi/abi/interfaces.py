@@ -12,6 +12,8 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pysmpi.mpi.base.handles import MPICH_FORM, CForm, Handle
+
 MPICH = "psm_mpich.so"  # the library of the engine, which the others need
 
 
@@ -48,9 +50,9 @@ INTERFACES = {
         "",
     ),
 }
-# Names of any MPI library.
+# Names of any MPI library. Those of MPI-2's classes of C++ call the library of C: they are as others.
 ANY = re.compile(
-    r"lib(mpi|mpi_\w+|mpi_mpifh-\w+|mpi_usempi\w*-\w+|mpich\w*|mpifort\w*|mpicxx|pmpi)\.so[.\d]*$"
+    r"lib(mpi|mpi_(?!cxx\b)\w+|mpi_mpifh-\w+|mpi_usempi\w*-\w+|mpich\w*|mpifort\w*|pmpi)\.so[.\d]*$"
 )
 # pysmpi's libraries beside the engine: the names of their files, without the ending.
 FILES = {"psm_fort.so": "fortran", "psm_ompi.so": "openmpi", "psm_std.so": "standard"}
@@ -92,3 +94,45 @@ def attach(libraries: set[str], core: int) -> None:
         loaded = ctypes.CDLL(str(file_of(library)))
         loaded.psm_attach(ctypes.c_void_p(core))
         _loaded[library] = loaded
+
+
+class PointerForm(CForm):
+    """Handles of an interface that has pointers: the functions of its library translate them."""
+
+    cell = ctypes.c_uint64
+
+    def __init__(self, library: Any, letters: dict[str, str]) -> None:
+        kind, number, pointer = ctypes.c_char, ctypes.c_uint32, ctypes.c_uint64
+        self.letters = {name: letter.encode() for name, letter in letters.items()}
+        self._out = ctypes.CFUNCTYPE(pointer, kind, number)(("psm_out", library))
+        self._into = ctypes.CFUNCTYPE(number, kind, pointer)(("psm_into", library))
+        self._fortran_out = ctypes.CFUNCTYPE(number, kind, number)(("psm_fortran_out", library))
+        self._fortran_into = ctypes.CFUNCTYPE(number, kind, number)(("psm_fortran_into", library))
+
+    def out(self, family: type[Handle], number: int) -> int:
+        """The pointer that stands for an integer."""
+        return int(self._out(self.letters[family.__name__], number))
+
+    def into(self, family: type[Handle], handle: int) -> int:
+        """The integer of a pointer."""
+        return int(self._into(self.letters[family.__name__], handle))
+
+    def fortran_out(self, family: type[Handle], number: int) -> int:
+        """The handle in Fortran of an integer, without a sign."""
+        return int(self._fortran_out(self.letters[family.__name__], number))
+
+    def fortran_into(self, family: type[Handle], handle: int) -> int:
+        """The integer of a handle in Fortran."""
+        return int(self._fortran_into(self.letters[family.__name__], handle & 0xFFFFFFFF))
+
+
+_forms: dict[str, CForm] = {"mpich": MPICH_FORM}
+
+
+def form_of(key: str, core: int, letters: dict[str, str]) -> CForm:
+    """The handles of an interface; `letters` are the kinds of their families."""
+    if key not in _forms:
+        library = INTERFACES[key].c_library
+        attach({library}, core)
+        _forms[key] = PointerForm(_loaded[library], letters)
+    return _forms[key]

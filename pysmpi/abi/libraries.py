@@ -18,11 +18,11 @@ from itertools import count
 from mmap import PAGESIZE
 from typing import NamedTuple
 
-from pysmpi.abi import connection, elf, engine, interfaces, staging
+from pysmpi.abi import chapters, connection, elf, engine, interfaces, staging
 from pysmpi.isolation.loading.linked_mpi import CannotCopy
 from pysmpi.isolation.loading.needed_libraries import located
-from pysmpi.mpi.base.handles import show_numbers
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.handles import show_handles
+from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 
 # Libraries that are there in any process.
@@ -41,6 +41,7 @@ class _Part(NamedTuple):
 
     library: elf.SharedLibrary
     needs_mpi: bool  # directly, or through others
+    interface: str | None  # of the MPI library that it names, or its libraries do
     copied: dict[str, str]  # files by the names under which it needs them
     shared: tuple[str, ...]  # files that have to be loaded before
 
@@ -75,10 +76,10 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
     copied: dict[str, str] = {}
     shared: list[str] = []
     calls = library.calls_mpi
+    named: dict[str, str] = {}  # the names of libraries by the interfaces that they lead to
     for _, name in library.needed:
         if elf.MPI.match(name):
-            if elf.replacement(name) is None:
-                raise CannotCopy(f"{name} has no counterpart in pysmpi")
+            named.setdefault(_interface_of(name), name)
             calls = True
             continue
         if _SYSTEM.match(name):
@@ -89,9 +90,49 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
         part = _part(file)
         if part is not None and part.needs_mpi:
             copied[name] = file
+            if part.interface is not None:
+                named.setdefault(part.interface, name)
         else:
             shared.append(file)
-    return _Part(library, calls or bool(copied), copied, tuple(shared))
+    if len(named) > 1:
+        raise CannotCopy("it needs two MPI libraries: " + " and ".join(map(_described, *zip(*named.items()))))
+    return _Part(library, calls or bool(copied), next(iter(named), None), copied, tuple(shared))
+
+
+def _interface_of(name: str) -> str:
+    """The interface of an MPI library. Raises `CannotCopy` if pysmpi has none in its place."""
+    try:
+        found = interfaces.interface_of(name)
+    except interfaces.UnservedError:
+        found = None
+    if found is None:
+        raise CannotCopy(f"{name} has no counterpart in pysmpi")
+    return found[0]
+
+
+def _described(interface: str, name: str) -> str:
+    return f"{interfaces.INTERFACES[interface].name} ({name})"
+
+
+# The interface of the libraries of a program, and the first of these.
+_CHOSEN: StateSlot[Universe, list[tuple[str, str]]] = StateSlot(Universe, list)
+_LETTERS = {family.__name__: letter for letter, family in chapters.FAMILIES.items()}
+
+
+def _choose(interface: str, name: str) -> None:
+    """Give handles the form that a library expects.
+
+    Raises `CannotCopy` if another library of the program expects another one.
+    """
+    chosen = _CHOSEN.of(current().universe)
+    if not chosen:
+        chosen.append((interface, name))
+    elif chosen[0][0] != interface:
+        raise CannotCopy(
+            f"was compiled for {interfaces.INTERFACES[interface].name}, but "
+            f"{_described(*chosen[0])} is in use: a program can use one MPI library only"
+        )
+    show_handles(interfaces.form_of(interface, engine.core(), _LETTERS))
 
 
 def copy_for_rank(path: str) -> str:
@@ -102,16 +143,22 @@ def copy_for_rank(path: str) -> str:
     path = os.path.realpath(path)
     connection.start()
     staging.begin()
-    show_numbers()
-    if path == os.path.realpath(engine.__file__):
-        return path
     name = os.path.basename(path)
+    if path == os.path.realpath(engine.__file__):
+        _choose("mpich", name)
+        return path
     if elf.MPI.match(name):  # it is an MPI library itself
-        ours = elf.replacement(name)
-        if ours is None:
-            raise CannotCopy("pysmpi has no library in its place")
+        _choose(_interface_of(name), name)
+        ours = elf.replacement(name) or name
         interfaces.attach({ours}, engine.core())
         return str(interfaces.file_of(ours))
+    part = _part(path)
+    if part is None:
+        raise CannotCopy("it is no library for this system")
+    if part.interface is not None:
+        _choose(part.interface, name)
+    elif part.library.calls_mpi and not _CHOSEN.of(current().universe):
+        _choose("mpich", name)  # it names no MPI library
     return _copy(path).path
 
 

@@ -5,6 +5,7 @@
    are MPICH's integers, which are less than any address of a program. */
 
 #include <stddef.h>
+#include <unistd.h>
 
 #include "family.h"
 
@@ -104,6 +105,12 @@ status_count_out(STATUS *own, const psm_status *status)
     own->count = (size_t)((unsigned)status->high >> 1) << 32 | (unsigned)status->low;
 }
 
+/* For handles in the objects of mpi4py. */
+EXPORT uint32_t psm_into(char kind, HANDLE handle) { return (uint32_t)c_in(kind, handle); }
+EXPORT HANDLE psm_out(char kind, uint32_t number) { return c_out(kind, number); }
+EXPORT uint32_t psm_fortran_into(char kind, int handle) { return (uint32_t)f_in(kind, handle); }
+EXPORT int psm_fortran_out(char kind, uint32_t number) { return f_out(kind, number); }
+
 #include "roles.h"
 
 #define IGNORED_c(status) ((status) == NULL)
@@ -166,3 +173,29 @@ EXPORT void *MPI_F08_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
 #include "fortran.h"
 
 #include "generated/fortran_calls.h"
+
+/* Of Open MPI's own functions and variables, those that its library for C++ (libmpi_cxx.so.40) names.
+   Libraries in C++ are linked with it, although few use MPI-2's classes. These call C's functions;
+   only their callbacks need more. */
+
+#define COMM_WORLD 0x44000000 /* in MPICH */
+
+EXPORT int ompi_errcode_intern_lastused, opal_class_init_epoch = 1;
+EXPORT char opal_uses_threads;
+EXPORT long long ompi_errcodes_intern[16], ompi_registered_datareps[8], opal_list_item_t_class[8];
+EXPORT psm_object ompi_mpi_errors_throw_exceptions = {PSM_MAGIC, 0x54000001}; /* MPI_ERRORS_RETURN */
+
+static int
+no_callback(void *site)
+{
+    static const char text[] = "pysmpi: error: callbacks of MPI's C++ classes (MPI::Op, error handlers, "
+                               "attributes) cannot be simulated: use the functions of C\n";
+    if (write(2, text, sizeof text - 1) < 0)
+        return -1;
+    return (int)core_call(PSM_Abort, site, COMM_WORLD, 1, 0, 0);
+}
+EXPORT int ompi_op_set_cxx_callback(void *op, void *function) { return no_callback(SITE); }
+EXPORT int ompi_attr_create_keyval(void) { return no_callback(SITE); }
+EXPORT void *ompi_errhandler_create(void) { return (void *)(intptr_t)no_callback(SITE); }
+EXPORT int ompi_errhandler_invoke(void) { return no_callback(SITE); }
+EXPORT void opal_class_initialize(void *class) { no_callback(SITE); }

@@ -46,6 +46,12 @@ c_out(char kind, uint32_t number)
 #define f_in(kind, value) c_in(kind, (HANDLE)(uintptr_t)(uint32_t)(value))
 #define f_out(kind, number) ((int)(uintptr_t)c_out(kind, number))
 
+/* For handles in the objects of mpi4py. */
+EXPORT uint32_t psm_into(char kind, HANDLE handle) { return (uint32_t)c_in(kind, handle); }
+EXPORT HANDLE psm_out(char kind, uint32_t number) { return c_out(kind, number); }
+EXPORT uint32_t psm_fortran_into(char kind, int handle) { return (uint32_t)f_in(kind, handle); }
+EXPORT int psm_fortran_out(char kind, uint32_t number) { return f_out(kind, number); }
+
 #include "roles.h"
 
 #define IGNORED_c(status) ((status) == NULL)

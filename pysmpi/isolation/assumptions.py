@@ -35,7 +35,7 @@ KNOWN_SHARED = frozenset(
     fontTools six typing_extensions typing_inspection opt_einsum ml_dtypes threadpoolctl
     narwhals cloudpickle toolz tlz cytoolz locket partd jinja2 markupsafe filelock pygments babel
     docutils sphinx attr attrs mypy_extensions multidict yarl frozenlist propcache aiosignal
-    greenlet gevent msgpack sortedcontainers importlib_metadata
+    greenlet gevent msgpack sortedcontainers importlib_metadata basix ufl
     pytensor pymc arviz arviz_base arviz_stats arviz_plots tensorflow_probability tf_keras
     """.split()
 )

@@ -60,7 +60,10 @@ def _space(module: object) -> dict[str, object]:
         return vars(module)
     if type(module).__dictoffset__ == 0:
         return {}
-    space: object = object.__getattribute__(module, "__dict__")
+    try:
+        space: object = object.__getattribute__(module, "__dict__")
+    except AttributeError:  # it is for the type's own use, as in cffi's libraries
+        return {}
     return space if type(space) is dict else {}
 
 

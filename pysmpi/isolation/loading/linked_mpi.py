@@ -82,10 +82,10 @@ def copy_of_rank(path: str, what: str, kind: type[UsageError]) -> str | None:
     else:
         chain = chain_to_mpi(path)
     if chain is None:
-        if _copiers and kind is ImportsMPI and beside_mpi(path):
-            return _copiers[-1].copy_for_rank(path)
-        return None
-    if not chain:
+        if not _copiers or kind is not ImportsMPI or not beside_mpi(path):
+            return None
+        why = "another module of its package needs MPI"
+    elif not chain:
         why = "it calls functions of MPI"
     elif chain[0] == os.path.basename(path):
         why = "it is an MPI library"
@@ -199,9 +199,13 @@ def _load_copy(real: Callable[..., object], spec: Any, path: str) -> object:
         warnings.filterwarnings("ignore", _LARGER, RuntimeWarning)
     origin = spec.origin
     spec.origin = path
+    flags = sys.getdlopenflags()
+    # Global symbols of one rank's libraries would serve those of the others.
+    sys.setdlopenflags(flags & ~os.RTLD_GLOBAL)
     try:
         module: Any = real(spec)
     finally:
+        sys.setdlopenflags(flags)
         spec.origin = origin
     if getattr(module, "__file__", None) == path:
         module.__file__ = origin

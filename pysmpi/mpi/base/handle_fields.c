@@ -1,12 +1,13 @@
-/* What C code that knows the objects of mpi4py reads in them: the integer of a handle, and flags. */
+/* What C code that knows the objects of mpi4py reads in them: the handle in C, and flags. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 typedef struct {
     PyObject_HEAD
-    unsigned int number; /* `ob_mpi` of mpi4py; a file's is of 64 bits, the flags are its upper half */
-    unsigned int flags;
+    /* `ob_mpi` of mpi4py: of 64 bits if handles are pointers; of 32 bits, with flags behind it, if they
+       are integers, except for files. */
+    unsigned long long number;
 } HandleFields;
 
 static PyTypeObject HandleFieldsType = {
@@ -16,7 +17,7 @@ static PyTypeObject HandleFieldsType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
 };
 
-/* write_number(handle, number): store the integer that C code finds. */
+/* write_number(handle, number): store the handle that C code reads. */
 static PyObject *
 write_number(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -24,15 +25,27 @@ write_number(PyObject *module, PyObject *const *args, Py_ssize_t count)
         PyErr_SetString(PyExc_TypeError, "expected a handle and an integer");
         return NULL;
     }
-    unsigned long number = PyLong_AsUnsignedLongMask(args[1]);
+    unsigned long long number = PyLong_AsUnsignedLongLongMask(args[1]);
     if (PyErr_Occurred())
         return NULL;
-    ((HandleFields *)args[0])->number = (unsigned int)number;
+    ((HandleFields *)args[0])->number = number;
     Py_RETURN_NONE;
+}
+
+/* read_number(handle): what C code has stored. */
+static PyObject *
+read_number(PyObject *module, PyObject *handle)
+{
+    if (!PyObject_TypeCheck(handle, &HandleFieldsType)) {
+        PyErr_SetString(PyExc_TypeError, "expected a handle");
+        return NULL;
+    }
+    return PyLong_FromUnsignedLongLong(((HandleFields *)handle)->number);
 }
 
 static PyMethodDef methods[] = {
     {"write_number", (PyCFunction)(void (*)(void))write_number, METH_FASTCALL, NULL},
+    {"read_number", read_number, METH_O, NULL},
     {NULL},
 };
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from ctypes import addressof, c_uint32
+from ctypes import addressof, c_uint32, c_uint64, sizeof
 from typing import Any, ClassVar, Self
 
 from pysmpi.mpi.base.exceptions import fail, named, whole
@@ -24,7 +24,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 
 try:
-    from pysmpi.mpi.base.handle_fields import HandleFields, write_number
+    from pysmpi.mpi.base.handle_fields import HandleFields, read_number, write_number
 except ImportError:  # installed without a C compiler
 
     class HandleFields:  # type: ignore[no-redef]
@@ -35,13 +35,17 @@ except ImportError:  # installed without a C compiler
     def write_number(handle: HandleFields, number: int, /) -> None:
         """Do nothing."""
 
+    def read_number(handle: HandleFields, /) -> int:
+        """Read nothing."""
+        return 0
+
 
 __all__ = ["_addressof", "_handleof", "_sizeof"]
 
 _MASK = 0xFFFFFFFF
 
 # The C cells of the handles with a requested address, by id: (weak reference, cell).
-_cells: dict[int, tuple[object, c_uint32]] = {}
+_cells: dict[int, tuple[object, c_uint32 | c_uint64]] = {}
 
 
 def type_name(obj: object) -> str:
@@ -155,14 +159,47 @@ class Family:
         return self.founder
 
 
-# Whether C code reads the integers of handles in the objects, as extensions that know mpi4py's do.
+class CForm:
+    """Handles as the C code of a binary interface has them: MPICH's are the integers."""
+
+    cell: type[c_uint32 | c_uint64] = c_uint32
+
+    def out(self, family: type[Handle], number: int) -> int:
+        """The handle in C of an integer."""
+        return number
+
+    def into(self, family: type[Handle], handle: int) -> int:
+        """The integer of a handle in C."""
+        return handle & _MASK
+
+    def fortran_out(self, family: type[Handle], number: int) -> int:
+        """The handle in Fortran of an integer, without a sign."""
+        return number
+
+    def fortran_into(self, family: type[Handle], handle: int) -> int:
+        """The integer of a handle in Fortran."""
+        return handle & _MASK
+
+
+MPICH_FORM = CForm()
+_form = MPICH_FORM
+_families: list[type[Handle]] = []
+# Whether C code reads handles in the objects, as extensions that know mpi4py's do.
 _shows: list[None] = []
 
 
-def show_numbers() -> None:
-    """Write the integers of all further handles where C code finds them."""
+def show_handles(form: CForm) -> None:
+    """Write constants and all further handles where C code finds them, in the form of its interface."""
+    global _form
     if not _shows:
         _shows.append(None)
+    if form is _form:
+        return
+    _form = form
+    _cells.clear()
+    for family in _families:
+        for constant, _ in family._named.values():
+            constant._show()
 
 
 class Handle(HandleFields):
@@ -214,6 +251,7 @@ class Handle(HandleFields):
             cls._release = release
             cls._named = {}
             cls._constants = set()
+            _families.append(cls)
 
     # Constructors for chapters.
 
@@ -250,7 +288,7 @@ class Handle(HandleFields):
         """Become a copy of `other`, or null if it is None: the body of the constructors."""
         if other is None:
             _point(self, None)
-            write_number(self, self._table.null)
+            write_number(self, _form.out(self._family, self._table.null))
         elif isinstance(other, self._family):
             _point(self, other._sync())
             if _shows:
@@ -259,9 +297,9 @@ class Handle(HandleFields):
             raise wrong_type(argument, self._family, other)
 
     def _show(self) -> None:
-        """Write the integer where C code finds it in the object."""
+        """Write the handle where C code finds it in the object."""
         if self._shows_number:
-            write_number(self, self._table.number(self._impl))
+            write_number(self, _form.out(self._family, self._table.number(self._impl)))
 
     # The objects of handles.
 
@@ -270,9 +308,16 @@ class Handle(HandleFields):
         if _cells:
             entry = _cells.get(id(self))
             if entry is not None:
-                number = entry[1].value
+                number = _form.into(self._family, entry[1].value)
                 if number != self._table.number(self._impl):
                     _point(self, self._lookup(number))
+        elif _shows and self._impl is None and id(self) not in self._constants:
+            # C code may have stored a handle in a new object.
+            number = _form.into(self._family, read_number(self))
+            if number and number != self._table.null:
+                _point(self, self._lookup(number))
+                if not self._shows_number:
+                    write_number(self, 0)
         return self._impl
 
     def _live(self) -> Any:
@@ -292,7 +337,7 @@ class Handle(HandleFields):
         if _cells:
             entry = _cells.get(id(self))
             if entry is not None:
-                entry[1].value = self._table.number(impl)
+                entry[1].value = _form.out(self._family, self._table.number(impl))
 
     def _drop(self) -> None:
         """Become null; a module constant does not change."""
@@ -343,7 +388,7 @@ class Handle(HandleFields):
     @property
     def handle(self) -> int:
         """MPI handle."""
-        return self._table.number(self._sync())
+        return _form.out(self._family, self._table.number(self._sync()))
 
     @classmethod
     @mpi.local("19.3.4")
@@ -352,20 +397,21 @@ class Handle(HandleFields):
         number = whole(handle)
         if number < 0:
             raise OverflowError(f"handle: {number} is negative")
-        found: Self = cls._wrap(cls._lookup(number & _MASK))
+        found: Self = cls._wrap(cls._lookup(_form.into(cls._family, number)))
         return found
 
     @mpi.local("19.3.4")
     def toint(self) -> int:
         """Translate object to integer handle."""
-        number = self.handle
+        number = _form.fortran_out(self._family, _form.into(self._family, self.handle))
         return number - 0x100000000 if number > 0x7FFFFFFF else number
 
     @classmethod
     @mpi.local("19.3.4")
     def fromint(cls, arg: int, /) -> Self:
         """Translate integer handle to object."""
-        found: Self = cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        number = _form.fortran_into(cls._family, whole(arg))
+        found: Self = cls._wrap(cls._lookup(number, "arg"))
         return found
 
     @mpi.local("19.3.4")
@@ -377,7 +423,8 @@ class Handle(HandleFields):
     @mpi.local("19.3.4")
     def f2py(cls, arg: int) -> Self:
         """Translate Fortran handle to object."""
-        found: Self = cls._wrap(cls._lookup(whole(arg) & _MASK, "arg"))
+        number = _form.fortran_into(cls._family, whole(arg))
+        found: Self = cls._wrap(cls._lookup(number, "arg"))
         return found
 
     @mpi.local()
@@ -405,12 +452,12 @@ def is_active() -> bool:
     return environment is None or (environment.initialized and not environment.finalized)
 
 
-def _cell(obj: Handle) -> c_uint32:
+def _cell(obj: Handle) -> c_uint32 | c_uint64:
     """The C cell of a handle; C code may then read and write it."""
     key = id(obj)
     entry = _cells.get(key)
     if entry is None:
-        cell = c_uint32(obj.handle)
+        cell = _form.cell(obj.handle)
         _cells[key] = (weakref.ref(obj, lambda _: _cells.pop(key, None)), cell)
         return cell
     return entry[1]
@@ -424,7 +471,7 @@ def _sizeof(arg: object) -> int:
     """Size in bytes of the underlying MPI handle."""
     cls = arg if isinstance(arg, type) else type(arg)
     if issubclass(cls, Handle):
-        return 4
+        return sizeof(_form.cell)
     for kind, size in structures.items():
         if issubclass(cls, kind):
             return size

@@ -1,7 +1,7 @@
 """The C interface of `mpi4py.MPI`: capsules with functions that turn handles to objects and back.
 
-C code finds them under the names and signatures of mpi4py's `MPI_api.h`. The handles are the
-integers of the MPICH ABI that `_handleof` returns; no C library can use them.
+C code finds them under the names and signatures of mpi4py's `MPI_api.h`. The handles are those that
+`_handleof` returns: integers as in MPICH, or those of the interface that the program's libraries have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLASSES = (
     Datatype, Request, Message, Op, Group, Info, Errhandler, Session, Comm, Win, File
 )  # fmt: skip
 
-_ToObject = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_uint32)
+_ToObject = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_uint64)  # the upper half may be anything
 _ToStatus = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)
 _ToHandle = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)
 _capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(

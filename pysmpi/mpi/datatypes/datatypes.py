@@ -9,7 +9,7 @@ from pysmpi.mpi.base import attributes as _attributes
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.attributes import WithAttributes, with_attributes
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
-from pysmpi.mpi.base.handles import Handle, _cells, check_comm, type_name, wrong_type
+from pysmpi.mpi.base.handles import Handle, _cells, _shows, check_comm, type_name, wrong_type
 from pysmpi.mpi.base.integers import plain_integers
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
@@ -310,7 +310,7 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
             _attributes.deleted(self)
             NAMES.of(current()).pop(record, None)
             self._retire()
-        elif _cells:
+        elif _cells or _shows:
             self._set(None)
         else:
             self._impl = None

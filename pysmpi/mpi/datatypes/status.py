@@ -41,8 +41,8 @@ def check_status(status: object, argument: str = "status") -> None:
 class Status:
     """Status object."""
 
-    # As large as mpi4py's: its interface for C compares the sizes.
-    __slots__ = ("_fields", "_room", "_room_too", "__weakref__")
+    # As large as mpi4py's in any interface: that for C compares the sizes.
+    __slots__ = ("_fields", "_room_1", "_room_2", "_room_3", "__weakref__")
 
     _fields: array[int]
 

@@ -67,7 +67,7 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
     """Reduction operation."""
 
     # A handle from Create, or a copy of one, has the function; a handle from an integer does not.
-    __slots__ = ("_user",)
+    __slots__ = ("_user", "_room")  # as large as mpi4py's
 
     _impl: Operator | None
     _user: Operator | None

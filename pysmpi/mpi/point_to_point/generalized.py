@@ -71,7 +71,7 @@ class GeneralizedOperation(RequestOperation):
 class Grequest(Request):
     """Generalized request handle."""
 
-    __slots__ = ()
+    __slots__ = ("_room",)  # as large as mpi4py's
 
     def __new__(cls, request: Request | None = None) -> Any:
         self = super().__new__(cls, request)

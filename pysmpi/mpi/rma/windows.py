@@ -97,7 +97,7 @@ class Win(
 ):
     """Remote memory access context."""
 
-    __slots__ = ()
+    __slots__ = ("_room",)  # as large as mpi4py's
 
     _impl: WindowSide | None
 
