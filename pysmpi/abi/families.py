@@ -507,8 +507,8 @@ def numbers() -> str:
     """The numbers of functions that the libraries call themselves, and the limits of MPICH."""
     lines = ["/* Written by pysmpi/abi/families.py. */"]
     wanted = (
-        "Abort", "Comm_size", "Comm_remote_size", "Comm_test_inter", "Comm_rank", "Topo_test", "Cartdim_get",
-        "Graph_neighbors_count", "Dist_graph_neighbors_count", "Type_get_envelope",
+        "Abort", "Comm_size", "Comm_remote_size", "Comm_test_inter", "Comm_rank", "Topo_test",
+        "Cartdim_get", "Graph_neighbors_count", "Dist_graph_neighbors_count", "Type_get_envelope",
     )  # fmt: skip
     lines += [
         f"#define PSM_{each.name} {number}" for number, each in _numbered() if each.name in wanted

@@ -50,7 +50,7 @@ INTERFACES = {
         "",
     ),
 }
-# Names of any MPI library. Those of MPI-2's classes of C++ call the library of C: they are as others.
+# Names of any MPI library. Those of MPI-2's classes in C++ call that of C: they are as others.
 ANY = re.compile(
     r"lib(mpi|mpi_(?!cxx\b)\w+|mpi_mpifh-\w+|mpi_usempi\w*-\w+|mpich\w*|mpifort\w*|pmpi)\.so[.\d]*$"
 )

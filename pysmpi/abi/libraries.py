@@ -95,7 +95,9 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
         else:
             shared.append(file)
     if len(named) > 1:
-        raise CannotCopy("it needs two MPI libraries: " + " and ".join(map(_described, *zip(*named.items()))))
+        raise CannotCopy(
+            "it needs two MPI libraries: " + " and ".join(map(_described, *zip(*named.items())))
+        )
     return _Part(library, calls or bool(copied), next(iter(named), None), copied, tuple(shared))
 
 

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import mpi4py
@@ -250,7 +252,28 @@ static PyObject *both(PyObject *m, PyObject *c)
     MPI_Comm_dup(*comm, &copy);
     return Py_BuildValue("iiN", n, k, PyMPIComm_New(copy));
 }
-static PyMethodDef methods[] = {{"both", both, METH_O}, {0}};
+/* Whether constants of both sides are equal, and constants of C as objects. */
+static PyObject *same(PyObject *m, PyObject *args)
+{
+    PyObject *world, *null, *type, *op, *info;
+    if (!PyArg_ParseTuple(args, "OOOOO", &world, &null, &type, &op, &info))
+        return NULL;
+    int equal = ((struct PyMPICommObject *)world)->ob_mpi == MPI_COMM_WORLD
+        && *PyMPIComm_Get(world) == MPI_COMM_WORLD && *PyMPIComm_Get(null) == MPI_COMM_NULL
+        && ((struct PyMPICommObject *)null)->ob_mpi == MPI_COMM_NULL
+        && *PyMPIDatatype_Get(type) == MPI_DOUBLE && *PyMPIOp_Get(op) == MPI_SUM
+        && ((struct PyMPIInfoObject *)info)->ob_mpi == MPI_INFO_NULL;
+    return Py_BuildValue("iNNN", equal, PyMPIComm_New(MPI_COMM_SELF),
+                         PyMPIDatatype_New(MPI_INT), PyMPIOp_New(MPI_MAX));
+}
+/* Store a duplicate in an object, and free what an object has. */
+static PyObject *fill(PyObject *m, PyObject *c)
+{
+    MPI_Comm_dup(MPI_COMM_WORLD, &((struct PyMPICommObject *)c)->ob_mpi);
+    Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"both", both, METH_O}, {"same", same, METH_VARARGS},
+    {"fill", fill, METH_O}, {0}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "handles", NULL, -1, methods};
 PyMODINIT_FUNC PyInit_handles(void)
 {
@@ -259,39 +282,71 @@ PyMODINIT_FUNC PyInit_handles(void)
 """
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library that needs another one, both with MPI, and extension modules of both kinds."""
-    here = tmp_path_factory.mktemp("built")
+def compiler(here: Path, interface: str) -> Callable[..., None]:
+    """A function that compiles a library in a folder, for a binary interface."""
 
     def compile_(name: str, source: str, *options: str) -> None:
         (here / "source.c").write_text(source)
         subprocess.run(
-            [sys.executable, "-m", "pysmpi", "cc", "-shared", "-fPIC", "-o", name, "source.c",
-             "-Wl,-rpath,$ORIGIN", "-L.", "-I", sysconfig.get_paths()["include"], *options],
+            [sys.executable, "-m", "pysmpi", "cc", "--abi", interface, "-shared", "-fPIC",
+             "-o", name, "source.c", "-Wl,-rpath,$ORIGIN", "-L.",
+             "-I", sysconfig.get_paths()["include"], *options],
             cwd=here, check=True, timeout=100,
         )  # fmt: skip
 
-    compile_("libinner.so", INNER, "-Wl,-soname,libinner.so")
-    compile_("libouter.so", OUTER, "-Wl,-soname,libouter.so", "-linner", "-pthread")
+    return compile_
+
+
+def build(here: Path, interface: str, inner: str = "libinner.so") -> Path:
+    """A library that needs another one, both with MPI, and extension modules of both kinds."""
+    compile_ = compiler(here, interface)
+    compile_(inner, INNER, f"-Wl,-soname,{inner}")
+    compile_("libouter.so", OUTER, "-Wl,-soname,libouter.so", f"-l:{inner}", "-pthread")
     for name, slots, body in (
         ("once", "0", "PyObject *m = PyModule_Create(&definition); fill(m); return m;"),
         ("multiple", "slots", "return PyModuleDef_Init(&definition);"),
     ):
         text = EXTENSION.replace("NAME", name).replace("SLOTS", slots).replace("RETURN", body)
         compile_(f"{name}.so", text, "-louter")
+    headers = Path(mpi4py.get_include())
+    compile_("handles.so", HANDLES, "-I", str(headers), "-I", str(headers.parent.parent))
+    return here
+
+
+# Open MPI's library for C++ is one that calls MPI, as any other.
+_INNER = {"openmpi": "libmpi_cxx.so.40"}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Libraries for a binary interface, which are built when they are first needed."""
+    return cache(
+        lambda name: build(tmp_path_factory.mktemp(name), name, _INNER.get(name, "libinner.so"))
+    )
+
+
+@pytest.fixture(params=["mpich", "openmpi", "standard"])
+def libraries(request: pytest.FixtureRequest, folders: Callable[[str], Path]) -> Path:
+    """Libraries for each of the interfaces."""
+    return folders(request.param)
+
+
+@pytest.fixture(scope="module")
+def built(folders: Callable[[str], Path]) -> Path:
+    """Libraries and extension modules for MPICH's interface, and a package with two of these."""
+    here = folders("mpich")
     (here / "package" / "inner").mkdir(parents=True)
     for folder in ("package", "package/inner"):
         (here / folder / "__init__.py").touch()
-    compile_("package/multiple.so", text, "-louter", "-Wl,-rpath,$ORIGIN/..")
+    text = EXTENSION.replace("NAME", "multiple").replace("SLOTS", "slots")
+    text = text.replace("RETURN", "return PyModuleDef_Init(&definition);")
+    compiler(here, "mpich")("package/multiple.so", text, "-louter", "-Wl,-rpath,$ORIGIN/..")
     (here / "plain.c").write_text(PLAIN)
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-I", sysconfig.get_paths()["include"], "plain.c",
          "-o", "package/inner/plain.so"],
         cwd=here, check=True, timeout=100,
     )  # fmt: skip
-    headers = Path(mpi4py.get_include())
-    compile_("handles.so", HANDLES, "-I", str(headers), "-I", str(headers.parent.parent))
     return here
 
 
@@ -322,8 +377,8 @@ print(rank, extension, bad, shown, lib.reduced(), round(lib.seconds(), 3), lib.w
 """
 
 
-def test_each_rank_has_its_own_libraries_and_stack(built: Path) -> None:
-    code, out, error = run(built, ALL)
+def test_each_rank_has_its_own_libraries_and_stack(libraries: Path) -> None:
+    code, out, error = run(libraries, ALL)
     lines = sorted(out.splitlines())
     for rank, line in enumerate(lines):
         extension, shown = "[3013, 5015]", "[2, 2, 1, 1]"
@@ -367,21 +422,60 @@ def test_all_extension_modules_of_a_package_with_mpi_are_of_the_rank(built: Path
     assert (code, out) == (0, "1 2\n" * 3), error
 
 
-def test_c_code_understands_handles_of_mpi4py(built: Path) -> None:
+CONSTANTS = """
+import handles
+equal, alone, kind, most = handles.same(
+    MPI.COMM_WORLD, MPI.COMM_NULL, MPI.DOUBLE, MPI.SUM, MPI.Info())
+assert equal == 1 and (alone, kind, most) == (MPI.COMM_SELF, MPI.INT, MPI.MAX)
+half = MPI.COMM_WORLD.Split(rank % 2)
+for comm in (MPI.COMM_WORLD, MPI.COMM_SELF, half, MPI.Comm(half)):
+    n, k, copy = handles.both(comm)
+    assert n == k == comm.size == copy.allreduce(1), (n, k)
+    assert handles.both(copy)[1] == n and type(copy) is MPI.Intracomm
+    assert MPI.Intracomm.fromhandle(copy.handle) == copy == MPI.Intracomm.f2py(copy.py2f())
+    copy.Free()
+    assert copy == MPI.COMM_NULL and not copy
+new = MPI.Intracomm()
+handles.fill(new)
+assert new != MPI.COMM_NULL and new.allreduce(1) == MPI.COMM_WORLD.size
+new.Free()
+assert new == MPI.COMM_NULL
+row = MPI.INT.Create_contiguous(4).Commit()
+assert ctypes.c_void_p.from_address(MPI._addressof(MPI.INT)).value & 0xFFFFFFFF
+row.Free()
+assert row == MPI.DATATYPE_NULL
+assert MPI.Intracomm.f2py(MPI.COMM_WORLD.py2f()) == MPI.COMM_WORLD
+assert MPI._handleof(MPI.COMM_WORLD) == MPI.COMM_WORLD.handle
+print(MPI._sizeof(MPI.Comm), flush=True)
+"""
+
+
+def test_c_code_understands_handles_of_mpi4py(libraries: Path) -> None:
+    code, out, error = run(libraries, CONSTANTS)
+    size = 4 if "mpich" in libraries.name else 8
+    assert (code, out) == (0, f"{size}\n" * 3), error
+
+
+def test_the_library_of_mpi4py_has_its_handles(built: Path) -> None:
     code, out, error = run(
         built,
-        "import handles\n"
         "half = MPI.COMM_WORLD.Split(rank % 2)\n"
-        "for comm in (MPI.COMM_WORLD, MPI.COMM_SELF, half, MPI.Comm(half)):\n"
-        "    n, k, copy = handles.both(comm)\n"
-        "    assert n == k == comm.size == copy.allreduce(1), (n, k)\n"
-        "    assert handles.both(copy)[1] == n and type(copy) is MPI.Intracomm\n"
-        "    copy.Free()\n"
         "library, size = ctypes.CDLL(MPI.__file__), ctypes.c_int()\n"
         "library.MPI_Comm_size(ctypes.c_int(half.handle), ctypes.byref(size))\n"
         "print(size.value == half.size)",
     )
     assert (code, out) == (0, "True\n" * 3), error
+
+
+def test_a_program_uses_the_libraries_of_one_interface(
+    built: Path, folders: Callable[[str], Path]
+) -> None:
+    other = folders("openmpi") / "libouter.so"
+    code, out, error = run(built, f"ctypes.CDLL({str(other)!r})")
+    (line,) = [line for line in error.splitlines() if line.startswith("pysmpi: error")]
+    assert (code, out) == (2, ""), error
+    assert "a program can use one MPI library only" in line
+    assert "MPICH (libouter.so) is in use" in line
 
 
 def test_the_real_library_in_the_process_is_not_called(built: Path) -> None:

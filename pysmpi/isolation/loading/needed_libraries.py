@@ -13,11 +13,11 @@ import sys
 from functools import cache
 from typing import Any, NamedTuple
 
-# libmpi.so.40, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so; the libraries of
-# C++ are as others that need MPI. The last one is pysmpi's, of `pysmpi cc`.
+# libmpi.so.40, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so; psm_ names are
+# those of `pysmpi cc`. The libraries of C++ are as others that need MPI.
 MPI_LIBRARY = (
     r"(lib(mpi|mpi_(?!cxx\b)\w+|mpich\w*|mpifort\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b"
-    r"|psm_mpich\.so)"
+    r"|psm_\w+\.so)"
 )
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2

@@ -189,7 +189,7 @@ _shows: list[None] = []
 
 
 def show_handles(form: CForm) -> None:
-    """Write constants and all further handles where C code finds them, in the form of its interface."""
+    """Write constants and all further handles where C code finds them, in a form."""
     global _form
     if not _shows:
         _shows.append(None)
@@ -305,20 +305,23 @@ class Handle(HandleFields):
 
     def _sync(self) -> Any:
         """The object of the handle, also after C code has written another handle into it."""
-        if _cells:
-            entry = _cells.get(id(self))
-            if entry is not None:
-                number = _form.into(self._family, entry[1].value)
-                if number != self._table.number(self._impl):
-                    _point(self, self._lookup(number))
-        elif _shows and self._impl is None and id(self) not in self._constants:
-            # C code may have stored a handle in a new object.
+        if _shows or _cells:
+            self._read()
+        return self._impl
+
+    def _read(self) -> None:
+        """Point to what C code has stored in the cell, or in a new object."""
+        entry = _cells.get(id(self))
+        if entry is not None:
+            number = _form.into(self._family, entry[1].value)
+            if number != self._table.number(self._impl):
+                _point(self, self._lookup(number))
+        elif self._impl is None and _shows and id(self) not in self._constants:
             number = _form.into(self._family, read_number(self))
             if number and number != self._table.null:
                 _point(self, self._lookup(number))
                 if not self._shows_number:
                     write_number(self, 0)
-        return self._impl
 
     def _live(self) -> Any:
         """The object of the handle; an error of the family's class if it is null."""
@@ -367,7 +370,7 @@ class Handle(HandleFields):
         """Return self==value."""
         if not isinstance(other, self._family):
             return NotImplemented
-        if _cells:
+        if _cells or _shows:
             return self._sync() is other._sync()
         return self._impl is other._impl
 

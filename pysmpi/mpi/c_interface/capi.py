@@ -1,7 +1,7 @@
 """The C interface of `mpi4py.MPI`: capsules with functions that turn handles to objects and back.
 
 C code finds them under the names and signatures of mpi4py's `MPI_api.h`. The handles are those that
-`_handleof` returns: integers as in MPICH, or those of the interface that the program's libraries have.
+`_handleof` returns: integers as in MPICH, or those of the interface of the program's libraries.
 """
 
 from __future__ import annotations

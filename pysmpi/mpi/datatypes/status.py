@@ -42,7 +42,7 @@ class Status:
     """Status object."""
 
     # As large as mpi4py's in any interface: that for C compares the sizes.
-    __slots__ = ("_fields", "_room_1", "_room_2", "_room_3", "__weakref__")
+    __slots__ = ("_fields", "_room_1", "_room_2", "_room_3", "_room_4", "__weakref__")
 
     _fields: array[int]
 
