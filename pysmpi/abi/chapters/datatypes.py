@@ -116,8 +116,9 @@ LB, UB = 0x4C000010, 0x4C000011
 
 def _bounded(lengths: list[int], places: list[int], numbers: list[int]) -> MPI.Datatype:
     """A structure with markers of its bounds."""
+    kind: Any = MPI.Datatype
     members = [
-        (length, place, MPI.Datatype._wrap(MPI.Datatype._lookup(number & 0xFFFFFFFF)))
+        (length, place, kind._wrap(kind._lookup(number & 0xFFFFFFFF)))
         for length, place, number in zip(lengths, places, numbers)
         if number not in (LB, UB)
     ]
