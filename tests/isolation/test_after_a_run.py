@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import mimetypes
 import string
 import sys
@@ -142,6 +143,31 @@ def test_no_table_of_a_module_keeps_a_rank(end: str, simulations: list[weakref.r
     gc.collect()
     if end not in STOPPED:
         assert simulations[-1]() is None
+
+
+def test_a_rank_goes_although_another_was_stopped_as_it_stood() -> None:
+    """The first waits for a child, and its loggers have an object of its own."""
+    handlers: list[weakref.ref[Any]] = []
+
+    def end() -> None:
+        import logging
+        import os
+        import subprocess
+
+        if os.environ["PMI_RANK"] == "1":
+            subprocess.run(["true"], capture_output=True, check=True)
+            os._exit(0)
+        logging.captureWarnings(True)
+        handler = logging.StreamHandler()
+        logging.getLogger("a").addHandler(handler)
+        handlers.append(weakref.ref(handler))
+        subprocess.run(["sleep", "0.1"], capture_output=True, check=True)
+
+    before = len(logging._handlerList)  # type: ignore[attr-defined]
+    pysmpi.run(end, 2, compute="none", check=False)
+    gc.collect()
+    assert [handler() for handler in handlers] == [None]
+    assert len(logging._handlerList) <= before  # type: ignore[attr-defined]
 
 
 def resident() -> int:

@@ -83,7 +83,10 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.time.recordings": {"json": "only with --record-compute"},
     "pysmpi.job.lifecycle": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.job.command_lines": {"shutil": "only commands: this loads compression"},
-    "pysmpi.job.programs": {"pysmpi.abi.program": "only compiled programs"},
+    "pysmpi.job.programs": {
+        "pysmpi.abi.elf": "only files that are executables",
+        "pysmpi.abi.program": "only compiled programs",
+    },
     "pysmpi.job.interpreter": {"pysmpi.abi.libraries": "few programs load libraries with MPI"},
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",

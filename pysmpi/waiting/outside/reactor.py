@@ -272,6 +272,7 @@ class Reactor:
 
     def _waits_changed(self) -> None:
         self._poll = None
+        self._by_fd.clear()  # a rank that has ended goes with its waits
         engine = self.engine
         engine.idle = self._idle if self.waits else None
         # Writers to sockets report it; writers to pipes may be C code or other processes.
