@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pysmpi.abi.process import here
 from pysmpi.abi.sites import place_of
-from pysmpi.mpi.base.constants import ERR_ARG, SUCCESS
+from pysmpi.abi.values import RejectedError
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_COMM, ERR_REQUEST, ERR_TOPOLOGY, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception as MPIError
 from pysmpi.mpi.base.exceptions import fail
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+else:
+    from pysmpi.mpi import MPI
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -83,7 +89,34 @@ def checked(function: Callable[..., object]) -> Callable[..., object]:
     def call(*arguments: Any) -> object:
         try:
             return function(*arguments)
+        except RejectedError as error:
+            fail(error.code, error.detail, _subject(arguments))
+        except AttributeError as error:
+            if not isinstance(error.obj, (MPI.Comm, MPI.Request)):
+                raise
+            fail(*_unsuited(error.obj, error.name), _subject(arguments))
         except _WRONG as error:
-            fail(ERR_ARG, str(error))
+            fail(ERR_ARG, str(error), _subject(arguments))
 
     return call
+
+
+def _subject(arguments: tuple[Any, ...]) -> object:
+    """The communicator, window or file whose error handler gets an error of the call."""
+    for each in arguments:
+        if isinstance(each, MPI.File) or (isinstance(each, (MPI.Comm, MPI.Win)) and each):
+            return each
+    return None
+
+
+def _unsuited(comm: MPI.Comm | MPI.Request, method: str) -> tuple[int, str]:
+    """The error of a communicator or request whose kind does not have a method of mpi4py."""
+    if isinstance(comm, MPI.Request):
+        return ERR_REQUEST, "the request is of another kind of operation"
+    if not comm:
+        return ERR_COMM, "the communicator is COMM_NULL"
+    if comm.Is_inter():
+        return ERR_COMM, "the communicator is an intercommunicator"
+    if hasattr(MPI.Intercomm, method):
+        return ERR_COMM, "the communicator is no intercommunicator"
+    return ERR_TOPOLOGY, "the communicator has no such topology"

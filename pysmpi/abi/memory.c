@@ -2,12 +2,25 @@
 
 #include "process.h"
 
+/* Whether there can be no such elements, for which an error is set. */
+static int
+refused(const void *address, Py_ssize_t number)
+{
+    if (number < 0)
+        PyErr_Format(PyExc_ValueError, "the number of elements is %zd", number);
+    else if (number > 0 && address == NULL)
+        PyErr_SetString(PyExc_ValueError, "the address of an argument is NULL");
+    else
+        return 0;
+    return 1;
+}
+
 static PyObject *
 view(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     void *address = PyLong_AsVoidPtr(args[0]);
     Py_ssize_t size = PyLong_AsSsize_t(args[1]);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() || refused(address, size))
         return NULL;
     return PyMemoryView_FromMemory(address, size, PyBUF_WRITE);
 }
@@ -22,6 +35,8 @@ write_integer(PyObject *module, PyObject *const *args, Py_ssize_t count)
         return NULL;
     if (running != NULL && running->jumping) /* the memory may be in use again */
         Py_RETURN_NONE;
+    if (refused(address, 1))
+        return NULL;
     if (size == 4)
         *(int32_t *)address = (int32_t)value;
     else
@@ -38,6 +53,8 @@ write_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
     if (values == NULL)
         return NULL;
     Py_ssize_t number = running != NULL && running->jumping ? 0 : PySequence_Fast_GET_SIZE(values);
+    if (refused(address, number))
+        number = 0;
     for (Py_ssize_t i = 0; i < number; i++) {
         long long value = (long long)PyLong_AsUnsignedLongLongMask(PySequence_Fast_GET_ITEM(values, i));
         if (size == 4)
@@ -57,9 +74,9 @@ read_integers(PyObject *module, PyObject *const *args, Py_ssize_t count)
     const char *address = PyLong_AsVoidPtr(args[0]);
     Py_ssize_t number = PyLong_AsSsize_t(args[1]);
     long size = count > 2 ? PyLong_AsLong(args[2]) : 4;
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() || refused(address, number))
         return NULL;
-    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    PyObject *made = PyList_New(number);
     for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
         long long value = size == 4 ? ((const int32_t *)address)[i] : ((const int64_t *)address)[i];
         PyObject *item = PyLong_FromLongLong(value);
@@ -77,12 +94,12 @@ read_handles(PyObject *module, PyObject *const *args, Py_ssize_t count)
     const uint32_t *address = PyLong_AsVoidPtr(args[0]);
     Py_ssize_t number = PyLong_AsSsize_t(args[1]);
     long kind = PyLong_AsLong(args[2]);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() || refused(address, number))
         return NULL;
     PyObject *process = PyObject_CallMethod(missing, "process", NULL);
     if (process == NULL)
         return NULL;
-    PyObject *made = PyList_New(number < 0 ? 0 : number);
+    PyObject *made = PyList_New(number);
     for (Py_ssize_t i = 0; made != NULL && i < number; i++) {
         PyObject *item = argument((Process *)process, (char)kind, address[i]);
         if (item == NULL && !PyErr_Occurred())

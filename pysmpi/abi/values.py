@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from pysmpi.abi.engine import (
     read_handles,
@@ -14,8 +14,7 @@ from pysmpi.abi.engine import (
     write_integers,
 )
 from pysmpi.abi.process import here
-from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT
-from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.constants import ERR_ARG, ERR_BUFFER, ERR_COUNT
 from pysmpi.mpi.buffers.contiguous import _element_of
 from pysmpi.mpi.buffers.memory import IN_PLACE, Address
 from pysmpi.mpi.datatypes.status import Status
@@ -24,6 +23,7 @@ from pysmpi.mpi.point_to_point.requests import Request
 
 __all__ = [
     "IGNORED",
+    "RejectedError",
     "buffer",
     "datatypes",
     "finished",
@@ -38,6 +38,7 @@ __all__ = [
     "handles",
     "number_of",
     "read_status",
+    "reject",
     "release",
     "write_status",
     "read_handles",
@@ -59,15 +60,37 @@ _REQUEST_NULL = 0x2C000000
 MESSAGES = (0x2C000000, 0x6C000000)
 
 
+class RejectedError(Exception):
+    """A wrong argument: an error of the communicator, window or file of the call."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+def reject(code: int, detail: str) -> NoReturn:
+    """End the call with an error of its communicator, window or file."""
+    raise RejectedError(code, detail)
+
+
+def _check_memory(address: int, count: int, datatype: Any) -> None:
+    """Refuse NULL for elements of a datatype without absolute addresses, as MPICH."""
+    if not address and count > 0 and datatype._impl is not None:
+        if datatype.Get_size() and not datatype.Get_true_extent()[0]:
+            reject(ERR_BUFFER, f"the address of {count} elements is NULL")
+
+
 def buffer(address: int, count: int, datatype: Any, blocks: int = 1) -> Any:
     """A message of `count` elements for each of `blocks` processes, at an address."""
     if address == _IN_PLACE:
         return IN_PLACE
     if count < 0:
-        fail(ERR_COUNT, f"count is {count}")
+        reject(ERR_COUNT, f"count is {count}")
     element = _element_of(datatype._impl)
     if element is not None and element.dense and count * blocks and address:
         return [view(address, element.size * count * blocks), count, datatype]
+    _check_memory(address, count * blocks, datatype)
     return [Address(address), count, datatype]
 
 
@@ -75,9 +98,9 @@ def vector(address: int, counts: int, displs: int, datatype: Any, n: int, size: 
     """A message of `n` blocks with counts and displacements of `size` bytes each."""
     if address == _IN_PLACE:
         return IN_PLACE
-    return [
-        Address(address), read_integers(counts, n, size), read_integers(displs, n, size), datatype
-    ]  # fmt: skip
+    numbers = read_integers(counts, n, size)
+    _check_memory(address, max(numbers, default=0), datatype)
+    return [Address(address), numbers, read_integers(displs, n, size), datatype]
 
 
 def vector_w(
@@ -86,10 +109,11 @@ def vector_w(
     """A message of `n` blocks, each with a datatype; displacements are of `displ` bytes."""
     if address == _IN_PLACE:
         return IN_PLACE
-    return [
-        Address(address), read_integers(counts, n, size), read_integers(displs, n, displ),
-        datatypes(types, n),
-    ]  # fmt: skip
+    numbers, kinds = read_integers(counts, n, size), datatypes(types, n)
+    if not address:
+        for number, kind in zip(numbers, kinds, strict=True):
+            _check_memory(address, number, kind)
+    return [Address(address), numbers, read_integers(displs, n, displ), kinds]
 
 
 def datatypes(address: int, n: int) -> list[Any]:
@@ -100,9 +124,9 @@ def datatypes(address: int, n: int) -> list[Any]:
 def requests(address: int, n: int) -> list[Any]:
     """An array of requests."""
     if n < 0:
-        fail(ERR_COUNT, f"count is {n}")
+        reject(ERR_COUNT, f"count is {n}")
     if n and not address:
-        fail(ERR_ARG, "the array of requests is NULL")
+        reject(ERR_ARG, "the array of requests is NULL")
     return read_handles(address, n, ord("R"))
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES
-from pysmpi.abi.values import buffer, give_request, read_integers, vector, vector_w
+from pysmpi.abi.values import buffer, give_request, read_integers, reject, vector, vector_w
+from pysmpi.mpi.base.constants import ERR_COMM
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -49,18 +50,24 @@ def collective(read: Callable[..., Call]) -> Callable[..., Call]:
     return read
 
 
+def _is_inter(comm: MPI.Comm) -> bool:
+    if not comm:
+        reject(ERR_COMM, "the communicator is COMM_NULL")
+    return comm.Is_inter()
+
+
 def _is_root(comm: MPI.Comm, root: int) -> bool:
-    return root == MPI.ROOT if comm.Is_inter() else comm.Get_rank() == root
+    return root == MPI.ROOT if _is_inter(comm) else comm.Get_rank() == root
 
 
 def _is_peer(comm: MPI.Comm, root: int) -> bool:
     """Whether the process exchanges data with the root."""
-    return not comm.Is_inter() or root not in (MPI.ROOT, MPI.PROC_NULL)
+    return not _is_inter(comm) or root not in (MPI.ROOT, MPI.PROC_NULL)
 
 
 def _peers(comm: Any) -> int:
     """The number of processes with which each exchanges blocks."""
-    size: int = comm.Get_remote_size() if comm.Is_inter() else comm.Get_size()
+    size: int = comm.Get_remote_size() if _is_inter(comm) else comm.Get_size()
     return size
 
 

@@ -17,6 +17,7 @@ from pysmpi.abi.values import (
     number_of,
     read_integers,
     read_status,
+    reject,
     release,
     text,
     view,
@@ -25,7 +26,6 @@ from pysmpi.abi.values import (
     write_status,
 )
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT, ERR_TRUNCATE
-from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.buffers.regions import place
 from pysmpi.mpi.datatypes.external32 import decode, encode
 
@@ -326,7 +326,7 @@ def Aint_diff(addr1: int, addr2: int) -> int:
 
 def _elements(address: int, count: int, datatype: Any) -> Any:
     if count < 0:
-        fail(ERR_COUNT, f"count is {count}")
+        reject(ERR_COUNT, f"count is {count}")
     return place(None, None, address, count, datatype, True)
 
 
@@ -336,9 +336,9 @@ def _signature(datatype: Any) -> Any:
 
 def _end(start: int, nbytes: int, available: int) -> int:
     if start < 0:
-        fail(ERR_ARG, f"position is {start}")
+        reject(ERR_ARG, f"position is {start}")
     if nbytes and start + nbytes > available:
-        fail(ERR_TRUNCATE, f"{nbytes} bytes at position {start} of a buffer of {available} bytes")
+        reject(ERR_TRUNCATE, f"{nbytes} bytes at position {start} of a buffer of {available} bytes")
     return start + nbytes
 
 
@@ -515,9 +515,11 @@ def _small(function: Callable[..., object]) -> Callable[..., object]:
     return make
 
 
+_OF_MPI_1 = ("Type_struct", "Type_hindexed", "Type_hvector")
 for _name in [name for name in ENTRIES if re.match(r"Type_(?!dup|get|create_f90)\w+$", name)]:
     if "newtype" in ENTRIES[_name].__code__.co_varnames:
-        ENTRIES[f"{_name}_c"] = ENTRIES[_name]
+        if _name not in _OF_MPI_1:
+            ENTRIES[f"{_name}_c"] = ENTRIES[_name]
         ENTRIES[_name] = _small(ENTRIES[_name])
 
 

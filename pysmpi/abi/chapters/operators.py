@@ -16,12 +16,12 @@ else:
 
 @entry
 def Op_create(user_fn: int, commute: int, op: int) -> None:
-    give(op, MPI.Op.Create(reduction(user_fn, False), bool(commute)))
+    give(op, MPI.Op._create(reduction(user_fn, False), bool(commute)))
 
 
 @entry
 def Op_create_c(user_fn: int, commute: int, op: int) -> None:
-    give(op, MPI.Op.Create(reduction(user_fn, True), bool(commute)))
+    give(op, MPI.Op._create(reduction(user_fn, True), bool(commute)))
 
 
 @entry

@@ -11,10 +11,12 @@ from pysmpi.abi.values import (
     give,
     give_request,
     give_text,
+    reject,
     text,
     view,
     write_integer,
 )
+from pysmpi.mpi.base.constants import ERR_SIZE
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -28,6 +30,8 @@ OBJECT_NAME = 128
 def Win_create(
     base: int, size: int, disp_unit: int, info: MPI.Info, comm: MPI.Intracomm, win: int
 ) -> None:
+    if size < 0:
+        reject(ERR_SIZE, f"the size of the window is {size}")
     memory: Any = view(base, size) if base and size else MPI.BOTTOM
     give(win, MPI.Win.Create(memory, disp_unit, info, comm))
 

@@ -176,8 +176,8 @@ class Handlers:
 
     def handle(self, subject: Handle | None, error: Exception) -> None:
         """Pass an error to the handler of its object, or of COMM_SELF."""
-        if subject is None:
-            subject = self.fallback
+        if subject is None or subject._impl is None and not subject._null_bears_errors:
+            subject = self.fallback or subject
         if subject is None or subject._impl is None and not subject._null_bears_errors:
             action = self.default
         else:

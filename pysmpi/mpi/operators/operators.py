@@ -110,10 +110,13 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         """Create a user-defined reduction operation."""
         if not callable(function):
             raise AttributeError(f"function: '{type(function).__name__}' object is not callable")
-        created = CREATED.of(current())
-        if created.number >= MAX_USER_OPERATIONS:
+        if CREATED.of(current()).number >= MAX_USER_OPERATIONS:
             raise RuntimeError("cannot create too many user-defined reduction operations")
-        created.number += 1
+        return cls._create(function, commute)
+
+    @classmethod
+    def _create(cls, function: Callable[[Any, Any, Any], None], commute: bool) -> Op:
+        CREATED.of(current()).number += 1
         operator = Operator("", commutative=truth(commute), function=function)
         meters = METERS.of(current().universe)
         code = getattr(function, "__code__", type(function))
