@@ -289,8 +289,8 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
         return
     lines = [
         f"{text.count(found.executions, 'execution')} in {found.seconds:.3g} s, "
-        f"{found.states:,} states; "
-        f"{found.redundant:,} executions were given up as redundant"
+        f"{found.states:,} states; {found.meetings:,} ended at a state of another one, "
+        f"{found.redundant:,} more were given up as redundant"
     ]
     if resumed:
         lines.append(f"continued after {resumed:,} earlier executions")

@@ -64,6 +64,13 @@ class Offer(NamedTuple):
     past: int
 
 
+def offer_of(data: object) -> Offer:
+    """An arrival from JSON; ValueError for other data."""
+    if type(data) is not list or tuple(map(type, data)) != (str, int, int, int, int):
+        raise ValueError
+    return Offer(*data)
+
+
 def event_of(option: Alternative, control: Control) -> Decision:
     """The event of taking an option."""
     send, receive, gate = option.send, option.receive, option.gate
@@ -119,7 +126,11 @@ def concerns(arrival: Offer, event: Decision) -> bool:
 
 @dataclass
 class Trace:
-    """The events of an execution (see `Observer`)."""
+    """The events of an execution (see `Observer`).
+
+    `met` is the digest of the state at which it has ended because another execution goes on from
+    there; `idle` are tests that lead nowhere, and `new_idle` the states of ranks that show it.
+    """
 
     events: list[Decision] = field(default_factory=list)
     pasts: list[int] = field(default_factory=list)
@@ -130,3 +141,8 @@ class Trace:
     sends: int = 0
     redundant: bool = False
     diverged: tuple[int, str, str] | None = None
+    digests: list[bytes | None] = field(default_factory=list)
+    idle: list[list[str]] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
+    met: bytes | None = None
+    new_idle: list[bytes] = field(default_factory=list)

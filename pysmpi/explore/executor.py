@@ -58,7 +58,10 @@ class Decider(Protocol):
         ...
 
     def attach(self, control: Control) -> None:
-        """The execution begins."""
+        """Decide and watch a run."""
+
+    def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
+        """The execution begins in this process; `output` is the descriptor of its output."""
 
     def summary(self) -> object:
         """The record of the decider, for the parent."""
@@ -203,6 +206,7 @@ class Executor(Untimed, LimitedExecutions):
         self._running: dict[int, _Child] = {}
         self._decider: Decider | None = None
         self._answer: IO[bytes] | None = None
+        self._output: IO[bytes] | None = None
         self._control: Control | None = None
         self._simulation: Simulation | None = None
         self._session: CheckSession | None = None
@@ -287,7 +291,7 @@ class Executor(Untimed, LimitedExecutions):
         interruption.disregard()
         _close(mine)
         simulator.begin()
-        self._answer = answer
+        self._answer, self._output = answer, output
         self._decider = decider
         self._files.begin()
         self._begun = time.perf_counter()
@@ -295,8 +299,7 @@ class Executor(Untimed, LimitedExecutions):
         control, simulation = self._control, self._simulation
         assert control is not None and simulation is not None
         decider.attach(control)
-        if hasattr(decider, "universe"):
-            decider.universe = simulation.universe
+        decider.enter(simulation, output.fileno(), self._files)
         control.begin()
         raise _InChild
 

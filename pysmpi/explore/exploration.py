@@ -10,6 +10,7 @@ from typing import Any
 
 from pysmpi.explore.events import Trace
 from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFactory, Trial
+from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
@@ -17,6 +18,7 @@ from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import ORDERS, Alternative, Control
 from pysmpi.own_process import interruption
+from pysmpi.ranks.simulation import Simulation
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")
@@ -81,15 +83,16 @@ class FailingOrder:
 class SearchResult:
     """The outcome of an exploration.
 
-    `executions` counts complete executions, `redundant` those given up because another one is
-    equivalent. `complete` says that nothing is left to explore. `results` has, for each different
-    result of executions that did not fail, a schedule and the number of executions. `lost` is a
-    reason outside of the program for which the executions ended early; `interrupted` says that the
-    user has ended them.
+    `executions` counts executions, `meetings` those of them that ended at a state that another one
+    had met before, `redundant` those given up because another one is equivalent. `complete` says
+    that nothing is left to explore. `results` has, for each different result of executions that did
+    not fail, a schedule and the number of executions. `lost` is a reason outside of the program for
+    which the executions ended early; `interrupted` says that the user has ended them.
     """
 
     executions: int = 0
     redundant: int = 0
+    meetings: int = 0
     states: int = 0
     left: int = 0
     estimate: float | None = None
@@ -117,6 +120,9 @@ class StrategyDecider:
 
     def attach(self, control: Control) -> None:
         """Do nothing: `Strategy.begin` was called before."""
+
+    def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
+        """Do nothing."""
 
     def summary(self) -> list[int]:
         """The ranks of the options that were taken, for `Strategy.end`."""
@@ -200,7 +206,6 @@ class Explorer:
     def _note(self, execution: Trial, known: bool = False) -> None:
         """Take in a complete execution."""
         found = self.found
-        found.executions += 1
         if execution.failed:
             cause = execution.cause
             before = self._causes.get(cause)
@@ -215,7 +220,7 @@ class Explorer:
                         self.ranks,
                         [],
                         decisions.deviations,
-                        found_after=found.executions,
+                        found_after=found.executions + 1,
                         known=known,
                     )  # fmt: skip
                 )
@@ -225,6 +230,12 @@ class Explorer:
                 execution.result, (execution.schedule, 0, output)
             )
             self._results[execution.result] = schedule, count + 1, text
+        self._progressed()
+
+    def _progressed(self) -> None:
+        """An execution has ended."""
+        found = self.found
+        found.executions += 1
         found.seconds = time.monotonic() - self._begun
         self.report(found)
 
@@ -275,7 +286,9 @@ class Explorer:
                 if len(self.trees) == 1 and tree.executions + tree.redundant == 1:
                     self._predict(trace)
             self._count(before)
-            if trace is None or not (trace.redundant or trace.diverged):
+            if trace is not None and trace.met is not None:
+                self._progressed()
+            elif trace is None or not (trace.redundant or trace.diverged):
                 self._note(execution)
         self._count(before)
         found.complete = all(not tree.left for tree in self.trees)
@@ -283,6 +296,7 @@ class Explorer:
     def _count(self, before: int) -> None:
         found = self.found
         found.redundant = sum(tree.redundant for tree in self.trees)
+        found.meetings = sum(tree.meetings for tree in self.trees)
         found.states = sum(tree.states for tree in self.trees)
         found.left = sum(tree.left for tree in self.trees)
         estimates = [tree.estimate() for tree in self.trees]

@@ -47,6 +47,11 @@ class FileWatch:
 
         os.stat = like(real, stat)
 
+    @property
+    def written(self) -> bool:
+        """Whether a rank has changed a file."""
+        return bool(self._writers)
+
     def shared(self) -> bool:
         """Whether a rank used what another one changed; ends the watch."""
         self._on = False

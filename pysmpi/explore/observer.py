@@ -9,13 +9,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from pysmpi.explore.events import Decision, Offer, Trace, dependent, event_of
+from pysmpi.explore.files import FileWatch
 from pysmpi.explore.schedule import Decisions, checksum
+from pysmpi.explore.states import States
 from pysmpi.explore.strategy import Strategy
-from pysmpi.kernel.choices import ORDER, PROBE, SEND, TURN, Alternative, Control, Gate
+from pysmpi.kernel.choices import NO, ORDER, PROBE, SEND, TEST, TURN, Alternative, Control, Gate
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Universe
+from pysmpi.ranks.simulation import Simulation
+
+
+class Memory:
+    """States that were met in earlier executions.
+
+    `states` are their digests. `idle` are states of ranks in which a test that sees nothing leads
+    back to this state.
+    """
+
+    def __init__(self) -> None:
+        self.states: dict[bytes, Any] = {}
+        self.idle: set[bytes] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """On another computer an execution looks for no states: the search does it later."""
+        return {"states": {}, "idle": self.idle}
 
 
 class Observer:
@@ -25,7 +45,8 @@ class Observer:
     after them: the first option that is not among these is taken; if there is none, the execution
     is redundant. `buffered` tells whether standard sends are buffered. A `strategy` decides sends
     and all events after the prefix. `located` says whether to record lines of the program. `order`
-    is the order of ranks between decisions.
+    is the order of ranks between decisions. With a `memory`, an execution ends where it meets one
+    of its states: another one goes on from there.
     """
 
     def __init__(
@@ -37,8 +58,10 @@ class Observer:
         strategy: Strategy | None = None,
         located: bool = False,
         order: int = 0,
+        memory: Memory | None = None,
     ) -> None:
         self.strategy = strategy
+        self.memory = memory
         self.prefix = prefix
         self.sleep = {event.name: event for event in sleep}
         self.buffered = buffered
@@ -59,6 +82,17 @@ class Observer:
         self.sites: list[str] | None = [] if located else None
         self.universe: Universe | None = None
         self._lines: dict[KernelRequest, str] = {}
+        # Of each event, the digest of the state before it, and the tests that lead nowhere.
+        self.digests: list[bytes | None] = []
+        self.idle: list[list[str]] = []
+        self.moments: list[int] = []  # of each arrival, the number of events before it
+        self.met: bytes | None = None  # the digest of the known state at which it has ended
+        self.new_idle: list[bytes] = []
+        self._own: set[bytes] = set()
+        self._states: States | None = None
+        self._vague = False  # whether some past may lack an event
+        self._answered: KernelRequest | None = None  # of the latest decision
+        self._refused: tuple[int, int, bytes] | None = None  # the latest refused test
         self._now = -1  # the event that is happening
         self._past: dict[AbstractProcess, int] = {}
         self._of: dict[KernelRequest, int] = {}  # pasts of requests
@@ -70,11 +104,18 @@ class Observer:
         self.control = control
         control.observer = self
 
+    def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
+        """The execution begins in this process; `output` is the descriptor of its output."""
+        self.universe = simulation.universe
+        if self.memory is not None and self.control is not None:
+            self._states = States(simulation, self.control, self._history, output, files)
+
     def summary(self) -> Trace:
         """The recorded trace."""
         return Trace(
             self.events, self.pasts, self.options, self.asleep, self.arrivals, self.sites,
-            len(self.sends), self.redundant, self.diverged,
+            len(self.sends), self.redundant, self.diverged, self.digests, self.idle, self.moments,
+            self.met, self.new_idle,
         )  # fmt: skip
 
     def schedule(self) -> Decisions:
@@ -104,10 +145,15 @@ class Observer:
         events = [event_of(option, self.control) for option in options]
         number = len(self.events)
         asleep = list(self.sleep.values()) if number >= len(self.prefix) else []
-        i = self._choose(number, events, options)
+        digest, idle = self._look(number, options)
+        if self.met is not None:
+            return 0
+        i = self._choose(number, events, options, idle)
         if self.redundant or self.diverged is not None:
             return i
         self.asleep.append(asleep)
+        self.digests.append(digest)
+        self.idle.append(idle)
         if self.sites is not None:
             self.sites.append(self._site(options[i]))
         self.events.append(events[i])
@@ -116,7 +162,33 @@ class Observer:
         self._happens(number, options[i], events[i])
         return i
 
-    def _choose(self, number: int, events: list[Decision], options: Sequence[Alternative]) -> int:
+    def _look(self, number: int, options: Sequence[Alternative]) -> tuple[bytes | None, list[str]]:
+        """The digest of the state, and the refusals that lead back to it; ends at a known state."""
+        states, memory = self._states, self.memory
+        if states is None or memory is None or number < len(self.prefix):
+            return None, []
+        digest = states.digest()
+        if digest is None:
+            return None, []
+        refusals = [one for one in options if one.kind == TEST and one.answer == NO]
+        if self._refused is not None:
+            pid, event, state = self._refused
+            self._refused = None
+            if event == number - 1 and states.at_test(pid) == state:
+                self.new_idle.append(state)
+                memory.idle.add(state)
+        idle = [one.name for one in refusals if states.at_test(one.pid) in memory.idle]
+        if digest in memory.states or digest in self._own:
+            if len(refusals) < len(options):
+                self.met = digest
+                self._stop()
+            return None, idle
+        self._own.add(digest)
+        return digest, idle
+
+    def _choose(
+        self, number: int, events: list[Decision], options: Sequence[Alternative], idle: list[str]
+    ) -> int:
         if number < len(self.prefix):
             for i, event in enumerate(events):
                 if event.name == self.prefix[number]:
@@ -130,6 +202,8 @@ class Observer:
             return self.strategy.pick(options[0].kind, options) if len(options) > 1 else 0
         if self.reduce and self.sleep:
             awake = [i for i, event in enumerate(events) if event.name not in self.sleep]
+            busy = [i for i in awake if events[i].name not in idle]
+            awake = busy or (awake if len(awake) == len(events) else [])
             if not awake:
                 self.redundant = True
                 self._stop()
@@ -149,8 +223,18 @@ class Observer:
         bit = 1 << number
         self._now = number
         send, receive, gate = option.send, option.receive, option.gate
+        states = self._states
         if gate is not None:
             process = gate.process
+            self._answered = gate.request
+            if states is not None:
+                if gate.kind == TEST and option.answer == NO:
+                    state = states.refused(process.pid)
+                    if state is not None:
+                        self._refused = process.pid, number, state
+                states.changed.add(process.pid)
+                if gate.requests is None and event.place.startswith(("test ", "any ")):
+                    self._vague = True
             past = self._past.get(process, 0)
             for request in gate.needed(option.answer):
                 past |= self._of.get(request, 0)
@@ -193,11 +277,40 @@ class Observer:
         place = "" if site is None else f" {os.path.relpath(site.file)}:{site.line}"
         return f"{call.name}{place}"
 
+    def _history(self, pid: int) -> object:
+        """The events in the past of a rank, and in those of its complete requests."""
+        if self._vague or self.universe is None:
+            return None
+        process = self.universe.processes[pid]
+        past = self._past.get(process, 0) | self._collective.get(process, 0)
+        found = [self._names(past)]
+        for request, other in self._of.items():
+            owner: AbstractProcess | None = None
+            if isinstance(request, Receive):
+                owner = request.context.members[request.destination]
+            elif isinstance(request, Send) and request.done:
+                owner = request.context.members[request.source]
+            if owner is process and other:
+                found.append(self._names(other))
+        return sorted(found)
+
+    def _names(self, past: int) -> list[str]:
+        return sorted(event.name for i, event in enumerate(self.events) if past >> i & 1)
+
     # Events between decisions.
+
+    def _arrives(self, offer: Offer) -> None:
+        self.arrivals.append(offer)
+        self.moments.append(len(self.events))
+
+    def _changes(self, process: AbstractProcess) -> None:
+        if self._states is not None:
+            self._states.changed.add(process.pid)
 
     def posted(self, send: Send) -> None:
         """A message is sent."""
         process = send.context.members[send.source]
+        self._changes(process)
         past = self._past.get(process, 0) | self._collective.get(process, 0)
         self._of[send] = past
         if self.sites is not None and send.payload is not None:
@@ -207,11 +320,12 @@ class Observer:
             assert control is not None
             receiver = send.context.members[send.destination].pid
             place = f"{control.label(send.context)}:{send.destination}"
-            self.arrivals.append(Offer(place, receiver, send.tag, send.source, past))
+            self._arrives(Offer(place, receiver, send.tag, send.source, past))
 
     def received(self, receive: Receive) -> None:
         """A receive or a probe begins."""
         process = receive.context.members[receive.destination]
+        self._changes(process)
         self._of[receive] = self._past.get(process, 0)
         if self.sites is not None:
             self._lines[receive] = self._line(process.pid)
@@ -219,12 +333,15 @@ class Observer:
     def parked(self, gate: Gate) -> None:
         """A process waits for a decision."""
         past = self._past.get(gate.process, 0)
-        self.arrivals.append(Offer(gate.place, -1, -1, -1, past))
+        self._arrives(Offer(gate.place, -1, -1, -1, past))
+        self._changes(gate.process)
 
     def matched(self, send: Send, receive: Receive) -> None:
         """A message and a receive match, by a decision or as the only possibility."""
         sender = self._of.get(send, 0)
         receiver = receive.context.members[receive.destination]
+        self._changes(receiver)
+        self._changes(send.context.members[send.source])
         mine = self._of.get(receive, 0)
         if self._now >= 0 and self.control is not None and self.control.deciding:
             sender |= 1 << self._now
@@ -236,17 +353,20 @@ class Observer:
         past = sender | mine
         control = self.control
         assert control is not None
-        self.arrivals.append(Offer(control.watched(receive), receiver.pid, -1, -1, past))
+        self._arrives(Offer(control.watched(receive), receiver.pid, -1, -1, past))
         if not send.detached:
             self._of[send] = mine
             owner = send.context.members[send.source].pid
-            self.arrivals.append(Offer(control.watched(send), owner, -1, -1, past))
+            self._arrives(Offer(control.watched(send), owner, -1, -1, past))
 
     def waited(self, process: AbstractProcess, requests: Sequence[KernelRequest]) -> None:
         """A process has waited for requests, or has ended a collective operation."""
+        self._changes(process)
         past = self._past.get(process, 0)
         found = past | self._collective.pop(process, 0)
         for request in requests:
+            if type(request) is KernelRequest and request is not self._answered:
+                self._vague = True
             found |= self._of.pop(request, 0)
         if found != past:
             self._past[process] = found

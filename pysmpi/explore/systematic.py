@@ -16,11 +16,19 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pysmpi.explore.events import Decision, Trace, concerns, decision_of, dependent
-from pysmpi.explore.observer import Observer
+from pysmpi.explore.events import (
+    Decision,
+    Offer,
+    Trace,
+    concerns,
+    decision_of,
+    dependent,
+    offer_of,
+)
+from pysmpi.explore.observer import Memory, Observer
 
 REDUCTIONS = ("source", "sleep", "none")
 
@@ -40,7 +48,10 @@ def _index(value: object, members: Sequence[object]) -> int:
 class SearchState:
     """A state: its options, and the branches that are or will be explored."""
 
-    __slots__ = ("parent", "event", "depth", "options", "sleep", "branches", "children")
+    __slots__ = (
+        "parent", "event", "depth", "options", "sleep", "branches", "children", "digest", "idle",
+        "entries", "future", "beyond", "full",
+    )  # fmt: skip
 
     def __init__(self, parent: SearchState | None, event: Decision | None) -> None:
         self.parent = parent
@@ -50,6 +61,14 @@ class SearchState:
         self.sleep: list[Decision] = []
         self.branches: dict[str, Decision] = {}
         self.children: dict[str, SearchState] = {}
+        self.digest: bytes | None = None
+        self.idle: frozenset[str] = frozenset()  # options that lead back to this state
+        # Where other executions meet this state: the states before, and the events.
+        self.entries: list[tuple[SearchState, Decision]] = []
+        # What can follow: in executions through this state, and beyond states that these meet.
+        self.future: set[Decision | Offer] = set()
+        self.beyond: set[Decision | Offer] = set()
+        self.full: bool = False  # whether all options are explored
 
     def path(self) -> list[str]:
         """The names of the events from the root to here."""
@@ -94,6 +113,8 @@ class SearchTree:
         self.root = SearchState(None, None)
         self.executions = 0  # complete ones
         self.redundant = 0
+        self.meetings = 0  # executions that ended at a state that was met before
+        self.memory = Memory()
         self.states = 1
         self.fraction = 0.0  # of the tree that is explored, as far as it is known
         self._count = 0
@@ -123,31 +144,50 @@ class SearchTree:
             node, parent = stack.pop()
             number = numbers[id(node)] = len(rows)
             options, branches = list(node.options.values()), list(node.branches.values())
-            rows.append([parent, node.event, options, node.sleep, branches])
+            digest = None if node.digest is None else node.digest.hex()
+            rows.append([
+                parent, node.event, options, node.sleep, branches, digest, sorted(node.idle),
+                node.full, _dumped(node.future), _dumped(node.beyond), node.entries,
+            ])  # fmt: skip
             stack += [(child, number) for child in node.children.values()]
         tasks = [
             [deviations, count, numbers[id(task.node)], task.sleep]
             for deviations, count, task in self._tasks
         ]
-        figures = [self.executions, self.redundant, self.states, self.fraction, self._count]
-        return [self.reduction, self.buffered, self.order, rows, tasks, figures]
+        for row in rows:
+            entries: Any = row[-1]
+            row[-1] = [(numbers[id(before)], event) for before, event in entries]
+        figures = [
+            self.executions, self.redundant, self.states, self.fraction, self._count, self.meetings,
+        ]  # fmt: skip
+        idle = sorted(state.hex() for state in self.memory.idle)
+        return [self.reduction, self.buffered, self.order, rows, tasks, figures, idle]
 
     @classmethod
     def load(cls, data: Any) -> SearchTree:
         """The tree that `dump` described; ValueError or TypeError for other data."""
-        reduction, buffered, order, rows, tasks, figures = data
+        reduction, buffered, order, rows, tasks, figures, idle = data
         if reduction not in REDUCTIONS or type(buffered) is not bool:
             raise ValueError
         tree = cls(reduction, buffered, _whole(order))
         nodes: list[SearchState] = []
-        for parent, event, options, sleep, branches in rows:
+        tree.memory.idle = set(map(bytes.fromhex, idle))
+        for parent, event, options, sleep, branches, digest, leads, full, future, beyond, _ in rows:
             node = tree.root
             if nodes:
                 node = nodes[_index(parent, nodes)].child(decision_of(event))
             node.options = {one.name: one for one in map(decision_of, options)}
             node.sleep = list(map(decision_of, sleep))
             node.branches = {one.name: one for one in map(decision_of, branches)}
+            node.idle = frozenset(map(str, leads))
+            node.full = full is True
+            node.future, node.beyond = _loaded(future), _loaded(beyond)
+            if digest is not None:
+                node.digest = bytes.fromhex(digest)
+                tree.memory.states[node.digest] = node
             nodes.append(node)
+        for node, row in zip(nodes, rows):
+            node.entries = [(nodes[_index(one, nodes)], decision_of(led)) for one, led in row[-1]]
         tree._tasks = [
             (_whole(deviations), _whole(count), Task(
                 nodes[_index(number, nodes)], tuple(map(decision_of, sleep)), deviations, buffered
@@ -155,9 +195,10 @@ class SearchTree:
             for deviations, count, number, sleep in tasks
         ]  # fmt: skip
         heapq.heapify(tree._tasks)
-        executions, redundant, states, fraction, count = figures
+        executions, redundant, states, fraction, count, meetings = figures
         tree.executions, tree.redundant = _whole(executions), _whole(redundant)
         tree.states, tree.fraction, tree._count = _whole(states), float(fraction), _whole(count)
+        tree.meetings = _whole(meetings)
         return tree
 
     def put_back(self, task: Task) -> None:
@@ -167,40 +208,136 @@ class SearchTree:
     def observer(self, task: Task) -> Observer:
         """The decider of the execution that explores a branch."""
         return Observer(
-            task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order
-        )
+            task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order,
+            memory=self.memory if self.reduction == "source" else None,
+        )  # fmt: skip
 
     def estimate(self) -> float | None:
         """About how many executions the whole tree has; None if that is not known."""
         if not self.left:
-            return float(self.executions)
-        if self.executions < 2 or self.fraction <= 0.0:
+            return float(self.executions + self.meetings)
+        done = self.executions + self.meetings
+        if done < 2 or self.fraction <= 0.0:
             return None
-        return max(self.executions + self.left, self.executions / min(1.0, self.fraction))
+        return max(done + self.left, done / min(1.0, self.fraction))
 
     def learn(self, task: Task, trace: Trace) -> None:
         """Take in an execution, and find the branches that it shows."""
         if trace.diverged is not None:
             return
-        nodes = list(self._nodes(task, trace))
-        if trace.redundant:
+        self.memory.idle.update(trace.new_idle)
+        nodes, met = self._path(task, trace)
+        events = trace.events[: len(nodes)]
+        if trace.met is not None:
+            self.meetings += 1
+        elif trace.redundant:
             self.redundant += 1
         else:
             self.executions += 1
         deviations = 0
         counts = []
-        for node, event in zip(nodes, trace.events):
+        for node, event in zip(nodes, events):
             deviations += next(iter(node.options), "") != event.name
             counts.append(deviations)
-        for i in range(len(trace.events)):
+        if len(events) < len(trace.events):
+            trace = _first_part(trace, len(events))
+        for i in range(len(events)):
             before = counts[i - 1] if i else 0
             for event in self._branches(i, nodes[i], trace):
                 self._branch(nodes[i], event, before)
+        if self.reduction == "source":
+            self._follow(nodes, trace)
+            if met is not None:
+                last = len(events) - 1
+                asleep: Sequence[Decision] = task.sleep
+                if last >= task.node.depth:
+                    asleep = [one for one in trace.asleep[last] if not dependent(one, events[last])]
+                self._meet(nodes[last], events[last], met, {one.name for one in asleep})
         if not trace.redundant:
             share = 1.0
             for node in nodes:
                 share /= max(1, len(node.branches))
             self.fraction += share
+
+    def _path(self, task: Task, trace: Trace) -> tuple[list[SearchState], SearchState | None]:
+        """The states of an execution before its events, and the known state at which it ends."""
+        nodes: list[SearchState] = []
+        known = self.memory.states
+        for i, node in enumerate(self._nodes(task, trace)):
+            digest = trace.digests[i] if i < len(trace.digests) else None
+            if digest is not None and node.digest is None:
+                other = known.setdefault(digest, node)
+                if other is not node:
+                    # Two executions at the same time have come to one state.
+                    node.options = {}
+                    node.branches = {}
+                    self.states -= 1
+                    return nodes, other
+                node.digest = digest
+            nodes.append(node)
+        if trace.met is not None and trace.events:
+            return nodes, known[trace.met]
+        return nodes, None
+
+    # States that executions meet.
+
+    def _follow(self, nodes: list[SearchState], trace: Trace) -> None:
+        """Note what has followed the states of an execution."""
+        following: set[Decision | Offer] = set()
+        arrivals = sorted(zip(trace.moments, trace.arrivals), key=_moment)
+        for i in range(len(nodes) - 1, -1, -1):
+            following.add(_anywhere(trace.events[i]))
+            while arrivals and arrivals[-1][0] > i:
+                following.add(arrivals.pop()[1]._replace(past=0))
+            node = nodes[i]
+            new = following - node.future
+            if new:
+                node.future |= new
+                for before, event in node.entries:
+                    self._extend(before, event, new)
+
+    def _meet(self, node: SearchState, event: Decision, met: SearchState, asleep: set[str]) -> None:
+        """An execution has come from a state to a known one by an event; some events are asleep."""
+        met.entries.append((node, event))
+        if met.depth <= node.depth:
+            self._explore_all(met)
+        woken = [one for one in met.sleep if one.name not in asleep]
+        met.sleep = [one for one in met.sleep if one.name in asleep]
+        for one in woken:
+            if one.name in met.options:
+                self._branch(met, met.options[one.name], self._deviations(met))
+        self._extend(node, event, met.future | met.beyond)
+
+    def _extend(self, node: SearchState, event: Decision, new: set[Decision | Offer]) -> None:
+        """More can follow a known state to which an event leads from a state."""
+        work = [(node, event, new)]
+        while work:
+            node, event, new = work.pop()
+            if not node.full and _competes(_anywhere(event), new):
+                self._explore_all(node)
+            more = new - node.beyond
+            if not more:
+                continue
+            node.beyond |= more
+            if node.parent is not None and node.event is not None:
+                work.append((node.parent, node.event, more))
+            work += [(before, led, more) for before, led in node.entries]
+
+    def _explore_all(self, node: SearchState) -> None:
+        if node.full:
+            return
+        node.full = True
+        deviations = self._deviations(node)
+        for option in list(node.options.values()):
+            self._branch(node, option, deviations)
+
+    @staticmethod
+    def _deviations(node: SearchState) -> int:
+        count = 0
+        while node.parent is not None and node.event is not None:
+            count += next(iter(node.parent.options), "") != node.event.name
+            node = node.parent
+        return count
 
     def _nodes(self, task: Task, trace: Trace) -> Iterator[SearchState]:
         """The states of an execution; new ones are added to the tree."""
@@ -211,13 +348,14 @@ class SearchTree:
                 node.options = {option.name: option for option in trace.options[i]}
                 if i >= begin:
                     node.sleep = trace.asleep[i]
+                    node.idle = frozenset(trace.idle[i])
                 self.states += 1
             node.branches.setdefault(event.name, event)
             yield node
             node = node.child(event)
 
     def _branch(self, node: SearchState, event: Decision, deviations: int) -> None:
-        if event.name in node.branches:
+        if event.name in node.branches or event.name in node.idle:
             return
         sleep: tuple[Decision, ...] = ()
         if self.reduction != "none":
@@ -265,6 +403,46 @@ class SearchTree:
             return ()
         possible = [event for event in firsts if event.name in node.options]
         return possible[:1] or list(node.options.values())
+
+
+def _dumped(items: set[Decision | Offer]) -> list[list[Any]]:
+    return sorted((list(one) for one in items), key=repr)
+
+
+def _loaded(rows: Any) -> set[Decision | Offer]:
+    return {
+        decision_of(row) if len(row) == len(Decision._fields) else offer_of(row) for row in rows
+    }
+
+
+def _moment(arrival: tuple[int, Offer]) -> int:
+    return arrival[0]
+
+
+def _anywhere(event: Decision) -> Decision:
+    """An event without the names that depend on the path to it."""
+    return event._replace(name="", receipt="", watched=None)
+
+
+def _competes(event: Decision, others: set[Decision | Offer]) -> bool:
+    """Whether one of some events or arrivals could change places with an event."""
+    return any(
+        dependent(event, one) if isinstance(one, Decision) else concerns(one, event)
+        for one in others
+    )
+
+
+def _first_part(trace: Trace, count: int) -> Trace:
+    """The first events of an execution, and the arrivals that depend on these only."""
+    arrivals = [
+        (moment, one)
+        for moment, one in zip(trace.moments, trace.arrivals)
+        if moment <= count and not one.past >> count
+    ]
+    return replace(
+        trace, events=trace.events[:count], pasts=trace.pasts[:count],
+        arrivals=[one for _, one in arrivals], moments=[moment for moment, _ in arrivals],
+    )  # fmt: skip
 
 
 def predictions(trace: Trace) -> list[tuple[int, Decision]]:

@@ -11,8 +11,12 @@
    functions are called with the interpreter's lock. */
 
 #define PY_SSIZE_T_CLEAN
+#define Py_BUILD_CORE_MODULE 1 /* for the layout of frames */
 #include <Python.h>
 #include <stddef.h>
+#if PY_VERSION_HEX < 0x030E0000
+#include <internal/pycore_frame.h>
+#endif
 
 #define FULL ((size_t)16 << 10) /* bytes of a stack of the interpreter */
 #define LEAST 2048 /* bytes of a stack: most waits of most programs need no more */
@@ -215,6 +219,42 @@ static PyObject *room(PyObject *module, PyObject *nothing)
     return sizes;
 }
 
+#if PY_VERSION_HEX < 0x030E0000
+/* Whether the code of a frame that waits was called by that of another one, without C between. */
+static int called_by(_PyInterpreterFrame *frame, _PyInterpreterFrame *caller)
+{
+#if PY_VERSION_HEX < 0x030C0000
+    return frame->previous == caller && !frame->is_entry;
+#else
+    return frame->previous == caller;
+#endif
+}
+#endif
+
+/* A frame that waits has its variables, the values of its unfinished expressions and the iterators of
+   its loops on its stack. While it calls C, the interpreter holds the height of this stack for
+   itself. */
+static PyObject *values(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 2 || !PyFrame_Check(arguments[0]) || !PyFrame_Check(arguments[1])) {
+        PyErr_SetString(PyExc_TypeError, "expected two frames");
+        return NULL;
+    }
+#if PY_VERSION_HEX < 0x030E0000
+    _PyInterpreterFrame *frame = ((PyFrameObject *)arguments[0])->f_frame;
+    _PyInterpreterFrame *callee = ((PyFrameObject *)arguments[1])->f_frame;
+    if (frame->stacktop >= 0 && called_by(callee, frame)) {
+        PyObject *found = PyTuple_New(frame->stacktop);
+        for (int i = 0; found != NULL && i < frame->stacktop; i++) {
+            PyObject *value = frame->localsplus[i];
+            PyTuple_SET_ITEM(found, i, Py_NewRef(value == NULL ? Py_NotImplemented : value));
+        }
+        return found;
+    }
+#endif
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"beginning", beginning, METH_O,
      "beginning(function): a callable that calls `function`.\n\n"
@@ -224,6 +264,9 @@ static PyMethodDef methods[] = {
      "If the greenlet was the latest to begin, its stack is first fitted to its frames."},
     {"room", room, METH_NOARGS,
      "room(): the sizes of the stacks of the running greenlet (bytes), the latest first."},
+    {"values", (PyCFunction)(void (*)(void))values, METH_FASTCALL,
+     "values(frame, callee): the values on the stack of a frame that waits for `callee`.\n\n"
+     "None if C code is between the two, or this version of Python does not tell."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,7 @@
 """Stacks for the Python frames of ranks; `frame_stacks.c` says why they are in C."""
 
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 def beginning(function: Callable[..., Any], /) -> Callable[..., Any]:
@@ -17,3 +18,11 @@ def waiting(function: Callable[..., Any], /) -> Callable[..., Any]:
 
 def room() -> list[int]:
     """The sizes of the stacks of the running greenlet (bytes), the latest first."""
+
+def values(frame: FrameType, callee: FrameType, /) -> tuple[Any, ...] | None:
+    """The values on the stack of a frame that waits for `callee`.
+
+    They are its variables (NotImplemented: without a value), those of unfinished expressions, and
+    the iterators of its loops. None if C code is between the two frames, or this version of Python
+    does not tell.
+    """

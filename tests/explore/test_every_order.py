@@ -32,6 +32,28 @@ def logs(program: Program) -> None:
         print(tuple(gathered))
 
 
+def numbers(program: Program) -> None:
+    """Run a program, and print a number for each rank."""
+    from mpi4py import MPI
+
+    print(MPI.COMM_WORLD.rank, every_order.run(program, every_order.Fold()).number, flush=True)
+
+
+def assert_meets(program: Program) -> SearchResult:
+    """The search and the model have the same numbers, where orders lead to one state."""
+    expected = every_order.outcomes(program)
+    result = search(numbers, len(program), program)
+    assert result.complete
+    printed = {tuple(sorted(output.split("\n"))) for output in result.outputs}
+    assert printed == {
+        tuple(sorted(["", *(f"{i} {every_order.folded(log)}" for i, log in enumerate(logs))]))
+        for logs in expected
+        if logs != DEADLOCK
+    }
+    assert bool(result.failures) == (DEADLOCK in expected)
+    return result
+
+
 def search(main: Callable[..., Any], ranks: int, *args: Any) -> SearchResult:
     limits = SearchLimits(sends="buffered", shrink=False, keep_going=True, runs=5000)
     options = Options(nprocs=ranks, compute="none")
@@ -55,6 +77,11 @@ def assert_same(program: Program) -> SearchResult:
 def test_random_programs_have_all_their_outcomes(part: int) -> None:
     for seed in range(part, COUNT, 5):
         assert_same(every_order.random_program(seed))
+
+
+def test_orders_that_meet_have_all_their_outcomes() -> None:
+    results = [assert_meets(every_order.random_program(seed, 6)) for seed in range(COUNT)]
+    assert sum(result.meetings for result in results) > COUNT // 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -248,7 +248,7 @@ def outcomes(
             task, execution = executor.next()
             assert execution.trace is not None and execution.trace.diverged is None
             tree.learn(task, execution.trace)
-            if not execution.trace.redundant:
+            if not execution.trace.redundant and execution.trace.met is None:
                 seen.add((execution.result, execution.cause))
             if tree.executions > most:
                 executor.stop()
