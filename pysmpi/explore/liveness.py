@@ -26,13 +26,14 @@ def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
     if _READERS & set(code.co_names):
         return None
     module = code.co_name == "<module>"
+    reads: tuple[str, ...] = ("LOAD_FAST",)
+    writes: tuple[str, ...] = ("STORE_FAST", "DELETE_FAST")
     if module:
         inner = set(_names(code))
         names = frozenset(code.co_names) - inner
         reads, writes = ("LOAD_NAME", "LOAD_GLOBAL", "DELETE_NAME"), ("STORE_NAME",)
     else:
         names = frozenset(code.co_varnames)
-        reads, writes = ("LOAD_FAST",), ("STORE_FAST", "DELETE_FAST")
     instructions = list(dis.get_instructions(code))
     at = {one.offset: i for i, one in enumerate(instructions)}
     following: list[list[int]] = []
@@ -70,10 +71,11 @@ def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
             after: set[str] = set()
             for j in following[i]:
                 after |= live[j]
-            if sets[i] is not None:
-                after.discard(sets[i])  # type: ignore[arg-type]
-            if uses[i] is not None:
-                after.add(uses[i])  # type: ignore[arg-type]
+            written, used = sets[i], uses[i]
+            if written is not None:
+                after.discard(written)
+            if used is not None:
+                after.add(used)
             if len(after) != len(live[i]):
                 live[i] = frozenset(after)
                 changed = True

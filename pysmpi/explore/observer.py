@@ -22,7 +22,7 @@ from pysmpi.mpi.base.ranks import Universe
 from pysmpi.ranks.simulation import Simulation
 
 
-class Memory:
+class KnownStates:
     """States that were met in earlier executions.
 
     `states` are their digests. `idle` are states of ranks in which a test that sees nothing leads
@@ -58,7 +58,7 @@ class Observer:
         strategy: Strategy | None = None,
         located: bool = False,
         order: int = 0,
-        memory: Memory | None = None,
+        memory: KnownStates | None = None,
     ) -> None:
         self.strategy = strategy
         self.memory = memory

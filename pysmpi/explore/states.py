@@ -36,7 +36,7 @@ from pysmpi.mpi.groups.communicator import PredefinedCommunicator
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.point_to_point.operations import MessageOperation, NoOperation, PersistentOperation
 from pysmpi.python import facts
-from pysmpi.python.frames import BOUNDARY, is_own
+from pysmpi.python.frames import BOUNDARY, is_own, variables_of, whole_stack
 from pysmpi.ranks.simulation import Simulation
 
 _read: Callable[[FrameType, FrameType], tuple[Any, ...] | None] | None = None
@@ -254,7 +254,7 @@ class RankReader:
             values.value(outcome.value)
             self._messages()
             return parts
-        frames = self._frames(fiber.gr_frame)
+        frames = self._frames()
         for request in self.requests:
             values.met(request)
         unused: frozenset[str] = frozenset()
@@ -283,41 +283,29 @@ class RankReader:
         self._gates()
         return parts
 
-    def _frames(self, frame: FrameType | None) -> list[tuple[FrameType, FrameType]]:
+    def _frames(self) -> list[tuple[FrameType, FrameType]]:
         """The program's functions that have not returned, the innermost first, with their callees.
 
         The call of MPI in which the rank waits is described.
         """
-        call: FrameType | None = None
-        inner: FrameType | None = None
-        while frame is not None and is_own(frame.f_code.co_filename):
-            if frame.f_code.co_filename == BOUNDARY:
-                call = frame
-            inner, frame = frame, frame.f_back
-        if frame is None or call is None or call is not inner:
+        frames = whole_stack(self.rank.fiber)
+        own = [is_own(frame.f_code.co_filename) for frame in frames]
+        if False not in own:
             raise Opaque
-        name = call.f_code.co_qualname.rpartition(".")[2]
-        if name not in _SHOWN:
+        first = own.index(False)
+        program = frames[first : own.index(True, first)] if True in own[first:] else frames[first:]
+        if not first or False in own[first + len(program) :]:
+            raise Opaque  # a function of MPI has called this part of the program
+        call = frames[first - 1]
+        code = call.f_code
+        if code.co_filename != BOUNDARY or code.co_qualname.rpartition(".")[2] not in _SHOWN:
             raise Opaque
-        self.parts.append(("call", call.f_code.co_qualname))
-        arguments = {
-            key: one
-            for key, one in call.f_locals.items()
-            if not key.startswith("_") and key != "cls"
-        }
-        found = []
-        callee = call
-        while frame is not None and not is_own(frame.f_code.co_filename):
-            found.append((frame, callee))
-            callee, frame = frame, frame.f_back
-        while frame is not None:
-            if not is_own(frame.f_code.co_filename):
-                raise Opaque  # a function of MPI has called this part of the program
-            frame = frame.f_back
-        for key, one in arguments.items():
-            self.parts.append(key)
-            self.values.value(one)
-        return found
+        self.parts.append(("call", code.co_qualname))
+        for key, one in variables_of(call)[1].items():
+            if not key.startswith("_") and key != "cls":
+                self.parts.append(key)
+                self.values.value(one)
+        return list(zip(program, [call, *program]))
 
     def _frame(self, frame: FrameType, callee: FrameType) -> frozenset[str]:
         """Describe a function; return the variables that it does not use any more."""
@@ -359,7 +347,7 @@ class RankReader:
                 self.values.mapping(values)
         elif value._family.__name__ == "Request":
             self._operation(value._impl)
-        elif value._impl is None or value.is_predefined:
+        elif value._impl is None or getattr(value, "is_predefined", False):
             parts.append((value._family.__name__, value.handle))
         else:
             raise Opaque

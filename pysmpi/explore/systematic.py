@@ -28,7 +28,7 @@ from pysmpi.explore.events import (
     dependent,
     offer_of,
 )
-from pysmpi.explore.observer import Memory, Observer
+from pysmpi.explore.observer import KnownStates, Observer
 
 REDUCTIONS = ("source", "sleep", "none")
 
@@ -114,7 +114,7 @@ class SearchTree:
         self.executions = 0  # complete ones
         self.redundant = 0
         self.meetings = 0  # executions that ended at a state that was met before
-        self.memory = Memory()
+        self.memory = KnownStates()
         self.states = 1
         self.fraction = 0.0  # of the tree that is explored, as far as it is known
         self._count = 0

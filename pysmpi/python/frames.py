@@ -305,9 +305,16 @@ def suspended_frame(greenlet: Any) -> FrameType | None:
 
 def suspended_stack(greenlet: Any) -> list[FrameType]:
     """The frames of a suspended greenlet, for a debugger: the innermost outside pysmpi first."""
+    found = whole_stack(greenlet)
+    for i, frame in enumerate(found):
+        if not is_ours(frame.f_code.co_filename):
+            return found[i:]
+    return []
+
+
+def whole_stack(greenlet: Any) -> list[FrameType]:
+    """The frames of a suspended greenlet, the innermost first, also those of pysmpi."""
     frame: FrameType | None = greenlet.gr_frame
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
     found = []
     while frame is not None:
         found.append(frame)
