@@ -47,7 +47,7 @@ class LoopSample:
 
     def enough(self, iterations: int, threshold: float) -> bool:
         """Whether the relative standard error is below the threshold, or none is to follow."""
-        if self.count >= iterations:
+        if self.count >= max(iterations, 1):
             return True
         if self.count < 2 or threshold < 0:
             return False

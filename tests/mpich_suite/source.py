@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 REVISION = "12a63c78cdaa56b78836c95c6a18484f367dca38"  # of simgrid/simgrid
 FOLDER = "teshsuite/smpi/mpich3-test"
+PARTS = ("teshsuite/smpi", "examples/smpi", "examples/platforms")  # that are fetched
 DIRECTORIES = (
     "attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "io", "pt2pt", "rma",
     "topo",
@@ -30,17 +31,23 @@ class Case(NamedTuple):
         return f"{self.directory}/{self.name} {self.ranks}"
 
 
-def suite() -> Path:
-    """The folder of the tests: that of PYSMPI_MPICH_SUITE, or one in the cache."""
-    chosen = os.environ.get("PYSMPI_MPICH_SUITE")
+def simgrid() -> Path:
+    """The source of SimGrid: that of PYSMPI_SIMGRID, or the parts with tests in the cache."""
+    chosen = os.environ.get("PYSMPI_SIMGRID")
     if chosen:
         return Path(chosen)
     base = os.environ.get("PYSMPI_CACHE")
     cache = Path(base) if base else Path.home() / ".cache" / "pysmpi"
-    folder = cache / f"mpich3-test-{REVISION[:12]}"
+    folder = cache / f"simgrid-{REVISION[:12]}"
     if not folder.is_dir():
         _fetch(folder)
     return folder
+
+
+def suite() -> Path:
+    """The folder of MPICH's tests: that of PYSMPI_MPICH_SUITE, or the one in SimGrid's source."""
+    chosen = os.environ.get("PYSMPI_MPICH_SUITE")
+    return Path(chosen) if chosen else simgrid() / FOLDER
 
 
 def _fetch(folder: Path) -> None:
@@ -51,10 +58,10 @@ def _fetch(folder: Path) -> None:
             archive.write_bytes(stream.read())
         with tarfile.open(archive) as content:
             root = content.getnames()[0].partition("/")[0]
-            inside = f"{root}/{FOLDER}/"
+            inside = tuple(f"{root}/{part}/" for part in PARTS)
             members = [each for each in content.getmembers() if each.name.startswith(inside)]
             content.extractall(place, members, filter="data")
-        (Path(place) / root / FOLDER).rename(folder)
+        (Path(place) / root).rename(folder)
 
 
 def cases(folder: Path, directory: str) -> list[Case]:

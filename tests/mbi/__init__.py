@@ -1,0 +1,1 @@
+"""The codes in C of the MPI Bugs Initiative under all checkers."""
