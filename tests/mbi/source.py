@@ -9,10 +9,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.mpich_suite.source import download
 
 REVISION = "1bf81e65704ce6ff01177bd2af042cdcfd30b1be"  # of mquinson/MBI
 _URL = f"https://github.com/mquinson/MBI/archive/{REVISION}.tar.gz"
@@ -46,8 +47,7 @@ def generators() -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             archive = Path(place) / "mbi.tar.gz"
-            with urllib.request.urlopen(_URL, timeout=300) as stream:
-                archive.write_bytes(stream.read())
+            download(_URL, archive, "PYSMPI_MBI")
             with tarfile.open(archive) as content:
                 root = content.getnames()[0].partition("/")[0]
                 content.extractall(place, filter="data")

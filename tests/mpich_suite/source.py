@@ -31,6 +31,17 @@ class Case(NamedTuple):
         return f"{self.directory}/{self.name} {self.ranks}"
 
 
+def download(url: str, target: Path, variable: str) -> None:
+    """Download a file; without a network, say which variable names a folder instead."""
+    try:
+        with urllib.request.urlopen(url, timeout=300) as stream:
+            target.write_bytes(stream.read())
+    except OSError as error:
+        raise SystemExit(
+            f"{url}: cannot be downloaded: {error}; {variable} names a folder that has it"
+        ) from None
+
+
 def simgrid() -> Path:
     """The source of SimGrid: that of PYSMPI_SIMGRID, or the parts with tests in the cache."""
     chosen = os.environ.get("PYSMPI_SIMGRID")
@@ -54,8 +65,7 @@ def _fetch(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         archive = Path(place) / "simgrid.tar.gz"
-        with urllib.request.urlopen(_URL, timeout=300) as stream:
-            archive.write_bytes(stream.read())
+        download(_URL, archive, "PYSMPI_SIMGRID")
         with tarfile.open(archive) as content:
             root = content.getnames()[0].partition("/")[0]
             inside = tuple(f"{root}/{part}/" for part in PARTS)
