@@ -119,7 +119,33 @@ def test_iteration_gives_what_factorisation_gives(monkeypatch):
 def test_scipy_is_asked_for(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy", None)
     with pytest.raises(UsageError, match=r"pip install 'pysmpi\[memory\]'"):
-        steady_state(chain_of(1, [(0, 0, 1.0, 0)]))
+        many = steady.DENSE + 1
+        steady_state(chain_of(many, [(i, (i + 1) % many, 1.0, 0) for i in range(many)]))
+    # Small chains need numpy alone.
+    assert steady_state(chain_of(1, [(0, 0, 1.0, 0)])) == [1.0]
+
+
+@pytest.mark.parametrize("name", ["sr1", "sr2", "barrier-central"])
+def test_dense_and_sparse_solutions_agree(name, monkeypatch):
+    chain = generate(machine(name))
+    dense = steady_state(chain)
+    monkeypatch.setattr(steady, "DENSE", 0)
+    assert dense == pytest.approx(steady_state(chain), rel=1e-9, abs=1e-12)
+
+
+def test_components_of_random_chains():
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    random = np.random.default_rng(3)
+    for size in (2, 5, 30, 200):
+        pairs = random.integers(0, size, (size + size // 3, 2))
+        chain = chain_of(size, [(int(a), int(b), 1.0, 0) for a, b in pairs])
+        flow = coo_matrix((chain.rate, (chain.source, chain.target)), shape=(size, size))
+        count, expected = connected_components(flow, connection="strong")
+        found, component = steady.strong_components(chain)
+        assert found == count
+        assert len(set(zip(component.tolist(), expected.tolist()))) == count
 
 
 @pytest.mark.parametrize("name", ["sr1", "sr2", "barrier-central"])

@@ -62,7 +62,7 @@ def run(sizes, model, platform, partner=1, **cfg):
 @pytest.mark.parametrize("state", ["E", "I"])
 def test_lines_take_what_the_line_model_says(state):
     name = {"E": "exclusive", "I": "invalid"}[state]
-    sizes = (0, 8, 64, 65, 128, 512, 4096, 4097, 65536)
+    sizes = (0, 8, 64, 65, 128, 512, 4096, 4097, 8192)
     expected = [
         single_line(PHI, name, simplified=False) if size <= 64
         else multi_line(PHI, -(-size // 64), name)
@@ -82,9 +82,33 @@ def test_lines_take_what_the_line_model_says(state):
         assert printed[1:6] == [479.1, 479.1, 1125.0, 1125.0, 1992.0]
 
 
+def test_lines_above_the_measured_sizes_are_pipelined():
+    sizes = (8193, 65536, 1 << 20)
+    first, second = run(sizes, "lines", "xeon-phi-5110p")
+    assert (first, second) == run(sizes, "pipelined", "xeon-phi-5110p")
+
+
+@pytest.mark.parametrize(
+    "machine, partner, cfg, size, printed",
+    [
+        ("xeon-phi-5110p", 1, {}, 8, 479.1),
+        ("xeon-phi-5110p", 1, {"line_state": "I"}, 8, 748.1),
+        ("xeon-phi-5110p", 59, {}, 128, 1125.0),
+        ("xeon-phi-5110p", 59, {}, 512, 1992.0),
+        ("novascale", 1, {}, 8, 3450.0),
+        ("novascale", 4, {}, 8, 6500.0),
+        ("novascale", 8, {}, 8, 11060.0),
+        ("novascale", 1, {"primitive": "sr2"}, 8, 2205.0),
+    ],
+)
+def test_a_machine_of_a_paper_has_its_model_by_default(machine, partner, cfg, size, printed):
+    first, _ = run((size,), None, machine, partner, **cfg)
+    assert first[0][0] * 1e9 == pytest.approx(printed, rel=0.02)
+
+
 def test_the_overhead_of_a_library_comes_on_both_sides():
-    (plain, long), _ = run((8, 65536), "lines", "xeon-phi-5110p")
-    (slow, slower), _ = run((8, 65536), "lines", "xeon-phi-5110p", overhead="1us")
+    (plain, long), _ = run((8, 8192), "lines", "xeon-phi-5110p")
+    (slow, slower), _ = run((8, 8192), "lines", "xeon-phi-5110p", overhead="1us")
     assert slow[0] == pytest.approx(plain[0] + 2e-6)
     assert slow[1] == pytest.approx(plain[1] + 1e-6)
     assert slower[0] == pytest.approx(long[0] + 2e-6)
