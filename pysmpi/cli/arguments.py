@@ -72,8 +72,14 @@ class CommandLine:
     def without(self, words: Sequence[str], names: Sequence[str]) -> list[str]:
         """The words of a command line that begins with this one, without some of its options."""
         begin = sum(map(len, self.groups))
-        kept = [group for group in self.groups if group[0].partition("=")[0] not in names]
+        kept = [group for group in self.groups if _name(group[0]) not in names]
         return [*chain.from_iterable(kept), *words[begin:]]
+
+
+def _name(word: str) -> str:
+    """The name of an option, of a word such as `--jobs=2` or `-j2`."""
+    glued = len(word) > 2 and word[1] != "-" and word[2:].isdecimal()
+    return word[:2] if glued else word.partition("=")[0]
 
 
 def segments(args: Sequence[str]) -> list[list[str]]:

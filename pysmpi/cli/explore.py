@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pysmpi.explore.exploration import FailingOrder, SearchResult
     from pysmpi.job.job import Job
 
-FAILED, RACE = 1, 5
+FAILED, INCOMPLETE, RACE = 1, 4, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
 _NO_ORDER = {"races", "buffering", "leaks"}
 _SHOWN = 12  # lines of events and predictions
@@ -136,8 +136,9 @@ def command(
     the checkers are those of problems that an order can hide; --check none uses no checker.
 
     The exit status is 0 if nothing was found, 1 for a failure, 5 if the program computes different
-    results in different orders, 2 for wrong usage, and 130 if the search was interrupted (143:
-    ended by SIGTERM). The outcome so far is printed then.
+    results in different orders, 4 if nothing was found and --runs or --seconds ended a systematic
+    search before all orders were explored, 2 for wrong usage, and 130 if the search was interrupted
+    (143: ended by SIGTERM). The outcome so far is printed then.
     """
     from pysmpi.checkers.registry import CHECKERS
     from pysmpi.cluster.client import connected, cores
@@ -217,7 +218,9 @@ def command(
             f"--scheduler {scheduler}: lost after {found.executions:,} executions: {found.lost}; "
             "--resume goes on from there"
         )
-    return RACE if len(found.results) > 1 else 0
+    if len(found.results) > 1:
+        return RACE
+    return INCOMPLETE if schedule == TIME and not found.complete else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,6 +324,8 @@ def _show_failure(failure: FailingOrder) -> None:
         echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
         echo(f"    {failure.sites[number - 1]}", err=True)
     echo(f"  repeat: {failure.command}", err=True)
+    if failure.unordered:
+        echo(f"  a smaller job fails in its default order: {failure.unordered}", err=True)
 
 
 def _write(path: str, found: SearchResult) -> None:

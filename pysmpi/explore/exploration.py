@@ -16,7 +16,7 @@ from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
-from pysmpi.kernel.choices import ORDERS, Alternative, Control
+from pysmpi.kernel.choices import ORDERS, SEND, Alternative, Control
 from pysmpi.own_process import interruption
 from pysmpi.ranks.simulation import Simulation
 
@@ -62,7 +62,8 @@ class FailingOrder:
     `events` are the names of its decisions, `sites` describe them with lines of the program.
     `inevitable` is the number of the decision after which the failure cannot be avoided any more
     (0: from the start, None: unknown). `deviations` is the number of decisions that differ from the
-    default.
+    default. `unordered` repeats the same failure in the default order of a smaller job, if the
+    original one fails in other orders only.
     """
 
     cause: str
@@ -77,6 +78,7 @@ class FailingOrder:
     found_after: int = 0
     known: bool = False
     command: str = ""
+    unordered: str = ""
 
 
 @dataclass
@@ -108,11 +110,24 @@ class SearchResult:
     lost: str | None = None
 
 
-class StrategyDecider:
-    """Lets a strategy decide one execution."""
+class FixedSends:
+    """A strategy, but for standard sends: all of them wait, or none does."""
 
-    def __init__(self, strategy: Strategy) -> None:
-        self.record = ChoiceRecord(strategy)
+    def __init__(self, strategy: Strategy, wait: bool) -> None:
+        self.strategy = strategy
+        self.wait = wait
+
+    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
+        """Decide."""
+        return int(self.wait) if kind == SEND else self.strategy.pick(kind, options)
+
+
+class StrategyDecider:
+    """Lets a strategy decide one execution; `sends` is one of `SENDS`."""
+
+    def __init__(self, strategy: Strategy, sends: str = "both") -> None:
+        chosen = strategy if sends == "both" else FixedSends(strategy, sends == "waiting")
+        self.record = ChoiceRecord(chosen)
 
     def pick(self, kind: str, options: Sequence[Alternative]) -> int:
         """Decide, and record it."""
@@ -325,7 +340,7 @@ class Explorer:
         while True:
             while not executor.busy and not self._over() and (bound is None or run < bound):
                 strategy.begin(run, self.ranks)
-                executor.submit(StrategyDecider(strategy), run)
+                executor.submit(StrategyDecider(strategy, settings.sends), run)
                 run += 1
             if executor.idle:
                 break

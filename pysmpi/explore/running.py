@@ -88,7 +88,7 @@ class Campaign:
         """The same failure with fewer ranks and smaller numbers as arguments, if there is one."""
         best = failure
         for ranks in range(2, min(failure.ranks, MOST_RANKS)):
-            found = self._again(ranks, best.arguments, failure)
+            found = self._again(ranks, best.arguments, best)
             if found is not None:
                 best = found
                 break
@@ -98,7 +98,7 @@ class Campaign:
             for smaller in dict.fromkeys((1, 2, int(word) // 4, int(word) // 2)):
                 if 0 < smaller < int(word):
                     arguments = [*best.arguments[:i], str(smaller), *best.arguments[i + 1 :]]
-                    found = self._again(best.ranks, arguments, failure)
+                    found = self._again(best.ranks, arguments, best)
                     if found is not None:
                         best = found
                         break
@@ -115,5 +115,11 @@ class Campaign:
         for other in found.failures:
             if other.cause == failure.cause:
                 other.arguments = list(arguments)
+                if failure.deviations and not other.deviations:
+                    # Perhaps another error: the order does not matter here.
+                    if not failure.unordered:
+                        failure.unordered = self.command(other)
+                    return None
+                other.unordered = failure.unordered
                 return other
         return None

@@ -162,3 +162,57 @@ def test_a_strategy_finds_a_bug_and_states_its_guarantee(
     words = ["explore", "-n", "4", "--schedule", "pct:2", "--runs", "100", "--seed", "1", "-j", "1"]
     assert status_of([*words, "--no-shrink", str(PROGRAMS / "waitany.py")]) == 1
     assert re.search(r"pct: depth 2, n=4 ranks, k=\d+ steps", capsys.readouterr().err)
+
+
+DRIFTS = """
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    first = comm.recv()
+    rest = [comm.recv() for _ in range(comm.size - 2)]
+    assert first != comm.size - 1, "the last rank came first"
+else:
+    comm.send(comm.rank, dest=0)
+"""
+
+
+def test_a_smaller_job_that_always_fails_does_not_take_the_place_of_an_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("drifts.py").write_text(DRIFTS)
+    words = ["explore", "-n", "3", "-j2", "--check", "none", "--json", "found.json", "drifts.py"]
+    assert status_of(words) == 1
+    (failure,) = json.loads(Path("found.json").read_text())["failures"]
+    assert failure["ranks"] == 3 and failure["deviations"] == 1
+    assert "-n 2 --replay-schedule default" in failure["unordered"]
+    assert "-j2" not in failure["command"]
+    assert f"fails in its default order: {failure['unordered']}" in capsys.readouterr().err
+
+
+def test_a_bounded_search_has_a_status_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["explore", "-q", "-n", "4", "--check", "none", "-j", "1", "--database", "none"]
+    program = "from mpi4py import MPI\nc = MPI.COMM_WORLD\nc.send(0, 0) if c.rank else "
+    program += "[c.recv() for _ in range(c.size - 1)]\n"
+    Path("gather.py").write_text(program)
+    assert status_of([*words, "--runs", "2", "gather.py"]) == 4
+    assert status_of([*words, "gather.py"]) == 0
+    assert status_of([*words, "--schedule", "random", "--runs", "2", "gather.py"]) == 0
+
+
+@pytest.mark.parametrize(("sends", "status"), [("buffered", 0), ("waiting", 1)])
+def test_sends_hold_for_every_strategy(
+    sends: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ring.py").write_text(
+        "from mpi4py import MPI\nc = MPI.COMM_WORLD\nc.send(0, 1 - c.rank)\nc.recv()\n"
+    )
+    for schedule in ("random", "pct:2"):
+        words = ["explore", "-q", "-n", "2", "--check", "none", "--database", "none", "--no-shrink"]
+        words += ["--schedule", schedule, "--runs", "8", "--sends", sends, "ring.py"]
+        assert status_of(words) == status
