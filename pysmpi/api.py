@@ -87,6 +87,7 @@ def run(
     rank_by: str | None = None,
     model: str | None = None,
     memory_model: str | None = None,
+    memory_bound: str | float | None = None,
     selector: Path | None = None,
     coll: Mapping[str, str] = {},  # noqa: B006 - it is not changed
     cfg: Mapping[str, str] = {},  # noqa: B006

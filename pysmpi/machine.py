@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner
 from pysmpi.kernel.plan import Transport
+from pysmpi.memory.bandwidth import NodeTransport
 from pysmpi.memory.lines.machine import HostLines
 from pysmpi.memory.transfer.choice import over
 from pysmpi.memory.transfer.described import Locate
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name
+from pysmpi.network.presets import SMPI
+from pysmpi.network.presets import find as find_preset
 from pysmpi.platform.config import canonical
 from pysmpi.platform.loader import load, load_default
 from pysmpi.platform.model import Host, Platform
@@ -24,6 +28,8 @@ SELECTOR = "ompi5"
 SMPIRUN_SELECTOR = "default"
 # Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
 UNKNOWN_SPEED = 1e9
+# The memory model without one: messages inside a node take its loopback alone.
+LOOPBACK = "loopback"
 
 
 class Machine:
@@ -42,6 +48,7 @@ class Machine:
         rank_by: str | None = None,
         model: str | None = None,
         memory_model: str | None = None,
+        memory_bound: str | float | None = None,
         selector: str | None = None,
         coll: Mapping[str, str] | None = None,
         cfg: Mapping[str, str] | None = None,
@@ -49,6 +56,8 @@ class Machine:
         options = {canonical(name, f"--cfg {name}"): value for name, value in (cfg or {}).items()}
         if memory_model is not None:
             options["memory/model"] = memory_model
+        if memory_bound is not None:
+            options["memory/bound"] = str(memory_bound)
         if platform is None:
             platform = load_default(options)
         elif not isinstance(platform, Platform):
@@ -77,7 +86,18 @@ class Machine:
         memory.
         """
         network = self.model.build(self.platform, hosts, self.settings)
+        messages = self.shares_memory()
+        if messages or self.settings.number("memory/bound") > 0.0:
+            name = self.preset()
+            measured = name is not None and bool(find_preset(name).measured)
+            network = NodeTransport(network, places, self.settings, measured, messages)
         return over(network, places, self.settings, locate)
+
+    def shares_memory(self) -> bool:
+        """Whether messages inside nodes share the memory of their node."""
+        if self.settings.value("memory/bandwidth") == math.inf:
+            return False
+        return self.preset() not in (None, SMPI) and self.settings.text("memory/model") != LOOPBACK
 
     def preset(self) -> str | None:
         """The name of the factors of model hybrid; None under other models."""

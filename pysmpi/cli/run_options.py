@@ -48,7 +48,8 @@ _MORE: dict[str, list[Callable[[Any], Any]]] = {
 
 
 _MACHINE = (
-    "platform", "hostfile", "map_by", "rank_by", "model", "memory_model", "selector", "coll", "cfg",
+    "platform", "hostfile", "map_by", "rank_by", "model", "memory_model",
+    "memory_bound", "selector", "coll", "cfg",
 )  # fmt: skip
 
 # The sections of --help, with the names of their options.
@@ -56,7 +57,8 @@ SECTIONS = {
     "The job": ("nprocs", "seed", "private", "shared"),
     "The machine": ("platform", "hostfile", "map_by", "rank_by"),
     "Models and algorithms": (
-        "model", "memory_model", "selector", "coll", "reduction_order", "cfg", "help_cfg",
+        "model", "memory_model", "memory_bound", "selector", "coll", "reduction_order", "cfg",
+        "help_cfg",
     ),
     "Time of compute": ("compute", "record_compute", "host_speed"),
     "Results": (

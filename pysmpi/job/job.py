@@ -81,6 +81,7 @@ class Job:
             rank_by=options.rank_by,
             model=options.model,
             memory_model=options.memory_model,
+            memory_bound=options.memory_bound,
             selector=_text(options.selector),
             coll=options.coll,
             cfg=options.cfg,

@@ -166,6 +166,12 @@ class Options:
         None, _TEXT, "--memory-model", "NAME",
         "Model of messages inside described nodes; see pysmpi models.",
     )  # fmt: skip
+    memory_bound: str | float | None = _option(
+        None, Kind("a number from 0 to 1", lambda value: _is_text(value) or _is_number(value)),
+        "--memory-bound", "SHARE",
+        "Part of a core's memory bandwidth that the program's compute uses, 0 to 1: the ranks of a "
+        "node share its memory (default: 0).",
+    )  # fmt: skip
     selector: Path | None = _option(
         None, Kind("the name of a selector, or the path of a selection file", _is_path, _path_text),
         "--selector", "NAME|FILE",

@@ -19,7 +19,8 @@ class Pace:
 class Core:
     """A core of a host: `speed` in flop/s, shared by the `residents` that compute on it.
 
-    With a `pace` its speed changes; `factor` is the present fraction of the full speed.
+    With a `pace` its speed changes; `factor` is the present fraction of the full speed. With a
+    `memory`, its compute moves `traffic` bytes a flop from this memory, which others use, too.
     """
 
     def __init__(self, speed: float, host: str = "", number: int = 0) -> None:
@@ -30,6 +31,8 @@ class Core:
         self.shared: Optional[Constraint] = None
         self.pace: Optional[Pace] = None
         self.factor: float = 1.0
+        self.memory: Optional[Constraint] = None
+        self.traffic: float = 0.0
 
     def alone(self, begin: float, seconds: float) -> float:
         """The seconds that compute takes on a core of its own; at full speed it takes `seconds`."""
@@ -37,8 +40,12 @@ class Core:
         return seconds if pace is None else pace.seconds(begin, seconds)
 
     def bills_alone(self) -> bool:
-        """Whether only the pace determines the time of compute: no others share the core."""
-        return self.pace is not None and self.residents <= 1
+        """Whether only the pace determines the time of compute: nothing is shared."""
+        return self.pace is not None and not self.shares()
+
+    def shares(self) -> bool:
+        """Whether the compute of others, on the core or in its memory, delays that of one."""
+        return self.residents > 1 or self.memory is not None
 
     @property
     def constraint(self) -> Constraint:

@@ -165,14 +165,22 @@ class Transport:
         """Return a number; slots with the same number have equal plans with all other slots."""
         return slot
 
+    def apart(self) -> bool:
+        """Whether the plans between slots with the same number depend on the slots."""
+        return False
+
 
 class PlanBook:
-    """A cache of plans, by size and pair of places; it drops all when it grows beyond `limit`."""
+    """A cache of plans, by size and pair of places; it drops all when it grows beyond `limit`.
+
+    If the slots of a place are `apart`, plans between them have an entry for each pair of slots.
+    """
 
     def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
         self.transport: Transport = transport
         self.places: list[int] = [transport.place(slot) for slot in range(slots)]
         self.width: int = max(self.places, default=0) + 1
+        self.apart: bool = transport.apart()
         self.limit: int = limit
         self.count: int = 0
         self.sizes: dict[int, dict[int, Plan]] = {}
@@ -180,7 +188,7 @@ class PlanBook:
         self.pairs: dict[int, Plan] = {}
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
-        """The plan of a message: one for each pair of places and size (bytes)."""
+        """The plan of a message of a size (bytes) between two slots."""
         if nbytes != self.nbytes:
             pairs = self.sizes.get(nbytes)
             if pairs is None:
@@ -188,7 +196,11 @@ class PlanBook:
                 self.sizes[nbytes] = pairs
             self.nbytes = nbytes
             self.pairs = pairs
-        pair = self.places[source] * self.width + self.places[destination]
+        places = self.places
+        place = places[source]
+        pair = place * self.width + places[destination]
+        if self.apart and place == places[destination]:
+            pair = self.width * self.width + source * len(places) + destination
         plan = self.pairs.get(pair)
         if plan is None:
             if self.count >= self.limit:

@@ -36,12 +36,18 @@ POSTED: Final = 2  # its request is posted, or its time has begun to pass
 
 
 class Execution(Activity):
-    """Flops of one process on a core that other processes use, too."""
+    """Flops of one process on a core, or from a memory, that other processes use, too."""
 
     def __init__(self, process: "StepExecutor", flops: float) -> None:
         core = process.core
         constraint = core.constraint
-        super().__init__(flops, 1.0, constraint.capacity, [constraint], [1.0])
+        constraints = [constraint]
+        weights = [1.0]
+        memory = core.memory
+        if memory is not None:
+            constraints.append(memory)
+            weights.append(core.traffic)
+        super().__init__(flops, 1.0, constraint.capacity, constraints, weights)
         self.process: StepExecutor = process
         # The time (s) at which it would end without the others.
         now = process.engine.now
@@ -135,9 +141,14 @@ class StepExecutor(AbstractProcess):
     def _compute(self, seconds: float) -> bool:
         """Use the core for `seconds` at full speed; True if they have passed at once."""
         core = self.core
-        if core.residents <= 1:
+        if not core.shares():
             return self._pass(core.alone(self.engine.now, seconds))
-        if self.inline and (core.shared is None or core.shared.count == 0):
+        memory = core.memory
+        if (
+            self.inline
+            and (core.shared is None or core.shared.count == 0)
+            and (memory is None or memory.count == 0)
+        ):
             engine = self.engine
             time = engine.now + core.alone(engine.now, seconds)
             if engine.quiet_until(time):

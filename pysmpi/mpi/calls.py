@@ -110,10 +110,11 @@ def call_of(fiber: Any) -> MpiCall | None:
 def begun(rank: Rank) -> None:
     """Tell the watchers of a rank that a call has begun: it is `rank.call`.
 
-    On a core that others use too, only their compute decides when the rank's own has passed.
+    On a core or a memory that others use too, only their compute decides when the rank's own has
+    passed.
     """
     process = rank.process
-    if process.core.residents > 1 and process.debt > 0.0 and not rank.engine.controlled:
+    if process.core.shares() and process.debt > 0.0 and not rank.engine.controlled:
         process.finish_compute()
     for watcher in rank.watchers or ():
         watcher.begun(rank)

@@ -119,6 +119,19 @@ def bandwidth(text: str) -> float:
     return value
 
 
+def memory_bandwidth(text: str) -> float:
+    """Bytes a second above 0; infinity for `none`."""
+    return math.inf if text.strip() == "none" else bandwidth(text)
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    value = number(text)
+    if value > 1.0:
+        raise UsageError(f"expected a number from 0 to 1, got {text!r}")
+    return value
+
+
 def speed(text: str) -> float | None:
     """Flop/s above 0, a plain number or with a unit (`8Gf`); None for `auto`."""
     if text.strip() == "auto":
@@ -307,6 +320,25 @@ _OPTIONS = [  # fmt: skip
     Option("disk/read-bandwidth", "1e9", "bandwidth of a disk for reading (bytes/s, or 1GBps)"),
     Option("disk/write-bandwidth", "1e9", "bandwidth of a disk for writing (bytes/s, or 1GBps)"),
     Option("disk/latency", "1e-4", "time before a disk begins to read or write (s, or 100us)"),
+    Option(
+        "memory/bandwidth",
+        "",
+        "bandwidth of a node's memory (bytes/s, or 200GBps) as STREAM prints it on all cores, "
+        "which its ranks share; none: they do not",
+        memory_bandwidth,
+    ),
+    Option(
+        "memory/core-bandwidth",
+        "12e9",
+        "the same of one core alone, for compute that is bound by memory",
+        bandwidth,
+    ),
+    Option(
+        "memory/bound",
+        "0",
+        "part of a core's memory bandwidth that compute uses, 0 to 1; see --memory-bound",
+        share,
+    ),
     Option("memory/model", "", "model inside described nodes; see pysmpi models"),
     Option("memory/protocol", "", "coherence protocol of nodes, instead of their own"),
     Option("memory/primitive", "sr1", "send and receive of model fame: sr1, sr2, or a file"),

@@ -41,5 +41,6 @@ def default_machine() -> PlatformDef:
             "smpi/lat-factor": "0:1;16384:3",
             "smpi/async-small-thresh": "16384",
             "smpi/send-is-detached-thresh": "16384",
+            "memory/bandwidth": "200GBps",
         },
     )

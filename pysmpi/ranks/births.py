@@ -13,6 +13,7 @@ from pysmpi.kernel.numbers import shared
 from pysmpi.kernel.plan import PlanBook, Transport
 from pysmpi.kernel.process import Process
 from pysmpi.machine import UNKNOWN_SPEED
+from pysmpi.memory.bandwidth import share_memory
 from pysmpi.mpi.base.ranks import Fiber, Lifecycle, Rank, World, current
 from pysmpi.platform.placement import Slot
 from pysmpi.ranks import address_space
@@ -123,6 +124,7 @@ class RankBirths(RankEnds):
             speed = slot.host.speed or UNKNOWN_SPEED
             core = self.cores[slot] = Core(speed, slot.host.name, slot.core)
             core.pace = self.paces.get(core.host)
+            share_memory(core, slot, self.engine.book.transport)
         return core
 
     def _fiber(self, rank: Rank, process: Process, body: Callable[..., object]) -> Fiber:

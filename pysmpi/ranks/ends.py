@@ -344,9 +344,9 @@ class RankEnds:
 
 
 def _compute_to_the_end(rank: Rank, outcome: Outcome) -> None:
-    """Let the compute after the last call of a rank pass, if it shares its core."""
+    """Let the compute after the last call of a rank pass, if others can delay it."""
     process = rank.enter()
-    if process.core.residents > 1:
+    if process.core.shares():
         outcome.undergo(RankEvent.COMPUTES)
         try:
             process.finish_compute()

@@ -15,9 +15,11 @@ from pysmpi.errors import UsageError
 from pysmpi.isolation.collection import rarely
 from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Engine
+from pysmpi.kernel.plan import Transport
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.machine import UNKNOWN_SPEED, Machine
+from pysmpi.memory.bandwidth import share_memory
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.replay.executor import Common, TracedProcess
@@ -200,7 +202,11 @@ class Replay:
         )
 
     def _core(
-        self, place: Slot, cores: dict[tuple[Host, int], Core], recorded: float = 0.0
+        self,
+        place: Slot,
+        cores: dict[tuple[Host, int], Core],
+        transport: Transport,
+        recorded: float = 0.0,
     ) -> Core:
         """The core at a place, for one more process; `recorded` is its speed if it has no other."""
         core = cores.get((place.host, place.core))
@@ -208,6 +214,7 @@ class Replay:
             speed = self.core_speed or place.host.speed or recorded or UNKNOWN_SPEED
             core = Core(speed, place.host.name, place.core)
             cores[place.host, place.core] = core
+            share_memory(core, place, transport)
         core.residents += 1
         return core
 
@@ -221,7 +228,7 @@ class Replay:
         """The processes in the places from `first` on, and the numbers of their hosts."""
         places = self.machine.slots[first : first + len(speeds)]
         processes = [
-            Process(engine, i, i, self._core(place, cores, recorded))
+            Process(engine, i, i, self._core(place, cores, engine.book.transport, recorded))
             for i, (place, recorded) in enumerate(zip(places, speeds), first)
         ]
         return processes, [place.host.index for place in places]
@@ -241,7 +248,9 @@ class Replay:
         places = self.machine.slots[first : first + len(ranks)]
         common = Common(len(ranks), len(OPERATIONS))
         processes = [
-            TracedProcess(engine, i, i, self._core(place, cores), common, i - first)
+            TracedProcess(
+                engine, i, i, self._core(place, cores, engine.book.transport), common, i - first
+            )
             for i, place in enumerate(places, first)
         ]
         members: list[AbstractProcess] = [*processes]

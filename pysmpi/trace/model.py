@@ -27,7 +27,8 @@ VERSION = 3  # of the recorded form
 READABLE = (2, 3)  # in version 2 columns are lists
 # Options of the machine that a recording was made on, in its facts.
 MACHINE = (
-    "platform", "hostfile", "map_by", "rank_by", "model", "memory_model", "selector", "coll", "cfg",
+    "platform", "hostfile", "map_by", "rank_by", "model", "memory_model",
+    "memory_bound", "selector", "coll", "cfg",
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("nprocs", "4", "'4'"), ("nprocs", 2.0, "2.0"), ("nprocs", True, "True"),
     ("nprocs", 10**5000, "a value"), ("nprocs", Odd(), "<Odd instance"),
     ("platform", 3, "3"), ("hostfile", 3, "3"), ("map_by", 3, "3"), ("model", 3, "3"),
-    ("memory_model", [], "[]"), ("selector", 3, "3"), ("coll", 3, "3"),
+    ("memory_model", [], "[]"), ("memory_bound", [], "[]"), ("selector", 3, "3"), ("coll", 3, "3"),
     ("coll", "mpich", "'mpich'"),
     ("coll", {3: "mpich"}, "3"), ("cfg", ["smpi/wtime:3"], "['smpi/wtime:3']"),
     ("compute", None, "None"), ("record_compute", 3, "3"), ("host_speed", None, "None"),

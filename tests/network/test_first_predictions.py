@@ -27,6 +27,7 @@ clusters:
 LATENCY, BANDWIDTH = 1.5e-6, 12.5e9  # between nodes
 LOCAL_LATENCY, LOCAL_BANDWIDTH = 300e-9, 10e9  # inside a node, as docs/reference/platform.md states
 NODES, CORES = 4, 32
+MEMORY = CORES * 4e9  # bytes/s of a node, as the same page states
 ENVELOPE = 16  # bytes that travel with each message
 
 
@@ -121,7 +122,8 @@ def test_osu_prints_what_was_given_for_the_route(tmp_path, key):
 
 # Closed forms. A collective is a sequence of rounds; in each, some ranks send a message of the same
 # size to others. Hockney: a message of n bytes takes alpha + n beta. Where k messages leave or
-# enter a node in the same round they share its port: alpha + k n beta.
+# enter a node in the same round they share its port: alpha + k n beta. Inside a node a core copies
+# one message at a time, and all messages of a node that pass caches share its memory.
 
 
 def node(rank: int) -> int:
@@ -134,14 +136,22 @@ def round_time(messages: Iterable[tuple[int, int]], nbytes: float) -> float:
     wire = nbytes + ENVELOPE
     out: Counter[int] = Counter()
     into: Counter[int] = Counter()
-    local = False
+    copies: Counter[int] = Counter()  # by core
+    inside: Counter[int] = Counter()  # by node
     for source, destination in messages:
         if node(source) == node(destination):
-            local = True
+            inside[node(source)] += 1
+            for rank in (source, destination):
+                copies[rank % (NODES * CORES)] += 1
         else:
             out[node(source)] += 1
             into[node(destination)] += 1
-    slowest = LOCAL_LATENCY + wire / LOCAL_BANDWIDTH if local else 0.0
+    slowest = 0.0
+    if copies:
+        share = max(copies.values()) if nbytes >= 4096 else 1
+        slowest = LOCAL_LATENCY + share * wire / LOCAL_BANDWIDTH
+        if nbytes >= 128 << 10:
+            slowest = max(slowest, LOCAL_LATENCY + max(inside.values()) * 2 * wire / MEMORY)
     if out:
         share = max(*out.values(), *into.values())
         slowest = max(slowest, LATENCY + share * wire / BANDWIDTH)

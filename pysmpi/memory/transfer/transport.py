@@ -69,6 +69,10 @@ class MemoryTransport(Transport):
             return slot
         return self._first.setdefault(self.network.place(slot), slot)
 
+    def apart(self) -> bool:
+        """Whether the slots of a host without description share its memory."""
+        return self.network.apart()
+
     def room(self, host: Host) -> Room:
         """The node of a described host."""
         room = self.rooms.get(host.index)

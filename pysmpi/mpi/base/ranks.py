@@ -233,7 +233,7 @@ class Rank(Owner):
         On a core that others use too, this compute passes first: their compute decides its end.
         """
         if not self.in_call:
-            if self.process.core.residents > 1:
+            if self.process.core.shares():
                 self.settle()
             elif self.timer is not None:
                 self.process.debt += self.timer.stop()
@@ -375,7 +375,7 @@ class Fiber(greenlet):
         try:
             waits = [gate]
             if timeout is not None:
-                if process.core.residents > 1:
+                if process.core.shares():
                     process.finish_compute()
                 rank.beat()
                 date = rank.engine.now + process.debt + max(0.0, timeout)
