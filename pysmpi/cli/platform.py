@@ -105,13 +105,12 @@ def convert(file: str, output: str | None, form: str | None) -> None:
     from pysmpi.platform.xml_dump import dump_xml, leaves_out
 
     definition = read(file)
-    preset = presets.options(
-        presets.find(definition.preset),
-        LOOPBACK_LATENCY,
-        *network_of(platform),
-        float(definition.config.get("network/message-rate", 0.0)),
-    )
-    _write(dump_xml(definition, preset), output)
+    preset = presets.find(definition.preset)
+    values = presets.options(preset, LOOPBACK_LATENCY)
+    if preset.measured:
+        rate = float(definition.config.get("network/message-rate", 0.0))
+        values = presets.options(preset, LOOPBACK_LATENCY, *network_of(platform), rate)
+    _write(dump_xml(definition, values), output)
     for what in leaves_out(definition):
         echo(f"pysmpi: left out, since SimGrid has no form for it: {what}", err=True)
 

@@ -82,7 +82,7 @@ def new(file: str, force: bool) -> None:
 
 
 @click.command("fit")
-@click.argument("files", metavar="OSU.txt...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="FILE.yaml", required=True, help="Write this file.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option(
@@ -103,7 +103,7 @@ def fit(
 ) -> None:
     """Make a machine from what osu_latency and osu_bw (or osu_mbw_mr) printed.
 
-    The two programs ran between two nodes, with one rank on each; OSU.txt is their output, in one
+    The two programs ran between two nodes, with one rank on each; FILE is their output, in one
     file or several. The command prints the errors of the machine on the same figures.
     """
     from pysmpi.calibrate import osu

@@ -115,10 +115,9 @@ class NodeTransport(Transport):
             return plan
         if self.own_costs:
             plan = _inside(plan, nbytes)
-        else:
-            plan.factor = 1.0  # the bandwidth in the file is that of a copy
         if nbytes >= SMALL and plan.volume > 0.0 and plan.bound < math.inf:
             pair = self._pair(sender, receiver, nbytes < IN_CACHE, plan)
+            plan.factor = 1.0  # the bandwidth in the file is that of a copy
             plan.constraints, plan.weights, plan.kind = pair.constraints, pair.weights, pair.kind
         return plan
 
