@@ -81,7 +81,7 @@ def run(
     args: Sequence[object] = (),
     check: bool | str | Sequence[str] = True,
     options: Options | None = None,
-    platform: Path | Platform | None = None,
+    platform: Path | Mapping[str, object] | Platform | None = None,
     hostfile: Path | None = None,
     map_by: str | None = None,
     rank_by: str | None = None,

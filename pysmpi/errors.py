@@ -1,12 +1,28 @@
 """Errors that pysmpi reports to its users."""
 
-from pysmpi.text import shortened
+from pysmpi.text import cell, shortened
+from pysmpi.version import HOME
 
 
 class PysmpiError(Exception):
     """Base of all errors that pysmpi raises on purpose."""
 
     exit_status = 1
+
+    def _render_traceback_(self) -> list[str]:
+        """The lines that a notebook shows: the place of the call, and the message.
+
+        IPython calls this; the frames of pysmpi itself would hide the message.
+        """
+        from traceback import extract_tb
+
+        places = [
+            f"  {cell(frame.filename) or frame.filename}:{frame.lineno}: {frame.line}"
+            for frame in extract_tb(self.__traceback__)
+            if not frame.filename.startswith((HOME, "pysmpi/"))
+            and "/IPython/" not in frame.filename
+        ]
+        return [f"{type(self).__name__} at", *places, *str(self).splitlines()]
 
 
 class PysmpiInternalError(PysmpiError):

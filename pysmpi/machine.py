@@ -19,7 +19,7 @@ from pysmpi.network.kinds.fluid import preset_name
 from pysmpi.network.presets import SMPI
 from pysmpi.network.presets import find as find_preset
 from pysmpi.platform.config import canonical
-from pysmpi.platform.loader import load, load_default
+from pysmpi.platform.loader import Described, load, load_default
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.placement import Slot, place
 
@@ -42,7 +42,7 @@ class Machine:
     def __init__(
         self,
         nprocs: int,
-        platform: str | Path | Platform | None = None,
+        platform: Described | Platform | None = None,
         hostfile: str | Path | None = None,
         map_by: str | None = None,
         rank_by: str | None = None,

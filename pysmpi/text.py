@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
+from typing import Any
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -46,6 +48,14 @@ def similar(name: str, known: Iterable[str], most: int) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(name, list(known), most)
+
+
+def cell(file: str) -> str | None:
+    """The cell of a notebook that has a file name, such as `In[2]`; None for other files."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else getattr(ipython, "get_ipython", lambda: None)()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(file)
+    return None if name is None else str(name[1])
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = "{}") -> str:

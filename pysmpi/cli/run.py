@@ -111,7 +111,8 @@ def command(
     coll: tuple[str, ...],
     **rest: Any,
 ) -> int:
-    """Run PROGRAM, an mpi4py script, on a simulated machine. A colon adds another program (MPMD).
+    """Run PROGRAM, with mpi4py or compiled, on a simulated machine. A colon adds another program
+    (MPMD).
 
     The program's output goes to standard output, the summary and all messages to standard error.
     The exit status is the program's; 1: it failed, 2: wrong usage or input, 3: deadlock or another

@@ -19,7 +19,7 @@ from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.internal_errors import may_raise_for_program
 from pysmpi.python.frames import CallSite, is_library, is_ours, is_own
-from pysmpi.text import ranges
+from pysmpi.text import cell, ranges
 
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
 
@@ -63,6 +63,10 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
             continue
         seen.add(id(one))
         kept = [frame for frame in one.stack if not is_ours(frame.filename)]
+        for frame in kept:
+            name = cell(frame.filename)
+            if name is not None and frame.line is not None:  # which reads the line by its old name
+                frame.filename = name
         if one.__cause__ is not None and _is_inner(one.__cause__):
             one.__cause__ = None
         if one.__context__ is not None and _is_inner(one.__context__):

@@ -91,7 +91,7 @@ def _is_modules(value: object) -> bool:
 
 
 def _is_machine(value: object) -> bool:
-    if _is_path(value):
+    if _is_path(value) or isinstance(value, Mapping):
         return True
     from pysmpi.platform.model import Platform  # takes a while, which --help should not
 
@@ -115,7 +115,10 @@ _RANKS = Kind("a whole number of ranks", _is_integer, index)
 _TEXT = Kind("a string", _is_text)
 _FLAG = Kind("True or False", lambda value: isinstance(value, bool))
 _FILE = Kind("the path of a file", _is_path, _path_text)
-_MACHINE = Kind("the name of a machine, the path of its file, or a Platform", _is_machine)
+_MACHINE = Kind(
+    "the name of a machine, the path of its file, a dictionary with its keys, or a Platform",
+    _is_machine,
+)
 _NAMES = Kind("a list of module names", _is_modules)
 _TEXTS = Kind("a string or a list of strings", lambda value: _is_text(value) or _is_texts(value))
 
@@ -140,7 +143,7 @@ class Options:
     """
 
     nprocs: int = _option(1, _RANKS, "-n -np --np", "N", "Number of ranks.")
-    platform: Path | Platform | None = _option(
+    platform: Path | Mapping[str, object] | Platform | None = _option(
         None, _MACHINE, "--platform -platform", "FILE|NAME",
         "The machine: a pysmpi YAML file, a SimGrid XML file, or a name from pysmpi platform list "
         "(default: cluster).",
@@ -360,7 +363,7 @@ def check_value(name: str, value: object, where: Callable[[str], str] = in_pytho
         return None
     if not kind.test(value):
         raise _wrong(where(name), value, kind.expected, _close(value, kind.choices))
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) and isinstance(DEFAULTS[name], Mapping):
         for key, entry in value.items():
             if not isinstance(key, str):
                 raise _wrong(where(name), key, "a string as the name of an entry")

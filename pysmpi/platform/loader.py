@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import similar
@@ -50,9 +51,17 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
 
 
-def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
-    """The definition in a file. Raises UsageError."""
-    path = find(path_or_name)
+# A machine: the path of its file, the name of one that ships, or the contents of a file as data.
+Described: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
+
+
+def read(described: Described) -> PlatformDef:
+    """The definition of a machine. Raises UsageError."""
+    if isinstance(described, Mapping):
+        from pysmpi.platform.yaml import read_data
+
+        return read_data(described, "platform")
+    path = find(described)
     # The XML library takes longer to import than most platforms take to load.
     if path.suffix.lower() == ".xml":
         from pysmpi.platform.xml import read_xml
@@ -63,14 +72,14 @@ def read(path_or_name: str | os.PathLike[str]) -> PlatformDef:
     return read_yaml(path)
 
 
-def load(path_or_name: str | os.PathLike[str], config: Mapping[str, str] | None = None) -> Platform:
-    """The platform in a file, or the included machine of that name.
+def load(described: Described, config: Mapping[str, str] | None = None) -> Platform:
+    """The platform in a file, the included machine of that name, or one that data describe.
 
     `config` holds SimGrid options (``--cfg``). They take precedence over the options of the file
     when the machine is constructed; the platform's own `config` keeps the values of the file.
     Raises UsageError for wrong input; the message is one line with file, line and element.
     """
-    return construct(read(path_or_name), config or {})
+    return construct(read(described), config or {})
 
 
 def load_default(config: Mapping[str, str] | None = None) -> Platform:

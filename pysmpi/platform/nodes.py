@@ -61,6 +61,22 @@ def compose(path: Path) -> Node:
     return Node(str(path), root, "", 0)
 
 
+def from_data(data: object, name: str) -> Node:
+    """Dictionaries and lists as a document called `name`. Raises UsageError.
+
+    Its numbers and switches are written as in YAML.
+    """
+    representer = yaml.representer.SafeRepresenter(sort_keys=False)
+    try:
+        return Node(name, representer.represent_data(data), "", 0)
+    except yaml.representer.RepresenterError as error:
+        raise UsageError(
+            f"{name}: expected dictionaries, lists, texts and numbers, got {error.args[1]!r}"
+        ) from None
+    except RecursionError:
+        raise UsageError(f"{name}: expected data, got some nested too deeply") from None
+
+
 def _suspicious(data: bytes) -> bool:
     """Whether a text may be nested deeply, or grow by its aliases."""
     if data.count(b"[") + data.count(b"{") > _NESTED or data.count(b"*") > _FEW:
@@ -119,8 +135,9 @@ class Node:
 
     @property
     def where(self) -> str:
-        """File, line and path: the begin of a message."""
-        place = f"{self.file}:{self._node.start_mark.line + 1}"
+        """File, line and path: the begin of a message. Data in Python have no lines."""
+        mark = self._node.start_mark
+        place = self.file if mark is None else f"{self.file}:{mark.line + 1}"
         return f"{place}: {self.path}" if self.path else place
 
     def error(self, message: str) -> UsageError:

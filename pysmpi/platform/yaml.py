@@ -30,7 +30,7 @@ from pysmpi.platform.definition import (
 )
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_yaml import find_node, read_nodes
-from pysmpi.platform.nodes import Node, compose
+from pysmpi.platform.nodes import Node, compose, from_data
 from pysmpi.platform.numbers import read_coordinates, read_count, read_radical
 from pysmpi.platform.profiles import (
     BANDWIDTH,
@@ -96,18 +96,29 @@ _HOST_PATTERN = re.compile(r"(?P<prefix>.*)\[(?P<radical>[^\[\]]*)\](?P<suffix>[
 
 def read_yaml(path: Path) -> PlatformDef:
     """The definition in the YAML file `path`. Raises UsageError."""
-    top = compose(path)
+    return _read(compose(path), str(path))
+
+
+def read_data(data: Mapping[str, object], name: str) -> PlatformDef:
+    """The definition in dictionaries and lists that hold what a file would. Raises UsageError.
+
+    Messages call it `name`.
+    """
+    return _read(from_data(data, name), name)
+
+
+def _read(top: Node, source: str) -> PlatformDef:
     keys = top.fields(
         ("name",),
         ("description", "sources", "config", "preset", "models", "nodes", "profiles", *_ZONE_KEYS),
     )
-    root = ZoneDef(ROOT, where=str(path))
+    root = ZoneDef(ROOT, where=source)
     known = read_nodes(keys["nodes"]) if "nodes" in keys else {}
     _read_zone(keys, root, known)
     return PlatformDef(
         keys["name"].text(),
         root,
-        str(path),
+        source,
         keys["description"].text().strip() if "description" in keys else "",
         [node.text() for node in keys["sources"].items()] if "sources" in keys else [],
         _read_texts(keys["config"]) if "config" in keys else {},

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from pysmpi.text import cell
 from pysmpi.version import HOME
 
 _COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
@@ -42,7 +43,10 @@ class CallSite(NamedTuple):
 
 
 def shorten(file: str) -> str:
-    """A file name relative to the working directory, if the file is in there."""
+    """A file name relative to the working directory, if the file is in there; a cell's number."""
+    name = cell(file)
+    if name is not None:
+        return name
     if not os.path.isabs(file):
         return file
     try:

@@ -7,17 +7,18 @@ import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pysmpi.errors import PysmpiError
+from pysmpi.errors import PysmpiError, UsageError
 from pysmpi.python.records import record
 from pysmpi.reports.deadlock import DeadlockReport
 from pysmpi.reports.findings import Finding
-from pysmpi.text import count, seconds
+from pysmpi.text import count, did_you_mean, seconds
 from pysmpi.time.figures import (
     AnalysisFigures,
     BlockFigures,
     FoldingFigures,
+    PathPlaceFigures,
     RankFigures,
     ShadowFigures,
     SteadyFigures,
@@ -25,11 +26,15 @@ from pysmpi.time.figures import (
 from pysmpi.time.timing import MEASURED
 from pysmpi.version import __version__
 
+if TYPE_CHECKING:
+    from pysmpi.reports.tables import FigureTable
+
 # Version of reports: increased when a key is removed or changes its meaning. `report.schema.json`
 # describes them.
 SCHEMA = 2
 
 _SHOWN = 32  # ranks in a notebook
+_TABLES = ("ranks", "calls", "critical_path", "what_if", "findings")
 
 # Attributes of a `Result` that hold objects of Python; reports do not have them.
 _OBJECTS = ("returns", "deadlock", "findings")
@@ -158,6 +163,36 @@ class Result:
             + "</tbody></table>"
             + (f"<div>and {count(more, 'more rank')}</div>" if more > 0 else "")
         )
+
+    def to_frame(self, what: str = "ranks") -> FigureTable:
+        """A table of the result, for pandas, polars and other libraries of data frames.
+
+        `what` is "ranks", the figures of each rank; "calls", the calls of each line of the program;
+        "critical_path", its times by place and cause; "what_if", the predicted times of changed
+        runs; or "findings", those of the checkers. "calls", "critical_path" and "what_if" need a
+        run with `explain=True`. Times are simulated seconds. Raises UsageError for another table,
+        and for one that the run does not have.
+        """
+        from pysmpi.reports.tables import FigureTable, of_records
+
+        if what not in _TABLES:
+            hint = did_you_mean(what, _TABLES)
+            raise UsageError(f"to_frame: expected one of {', '.join(_TABLES)}, got {what!r}{hint}")
+        if what == "ranks":
+            return of_records(self.ranks, list(RankFigures.__annotations__))
+        if what == "findings":
+            names = ["code", "title", "what", "rule", "cure"]
+            return of_records([finding.plain() for finding in self.findings], names)
+        if self.analysis is None:
+            raise UsageError(f"to_frame: {what}: expected a run with explain=True, got one without")
+        if what == "what_if":
+            changes = self.analysis["what_if"]
+            return FigureTable({"what": list(changes), "seconds": list(changes.values())})
+        if what == "critical_path":
+            places = self.analysis["critical_path"]["places"]
+            return of_records(places, list(PathPlaceFigures.__annotations__))
+        names = ["site", "calls", "seconds", "wait_seconds", "sent_bytes"]
+        return of_records(self.analysis["sites"], names)
 
     def report(self) -> dict[str, Any]:
         """The figures as plain data, as `--report FILE.json` writes them.

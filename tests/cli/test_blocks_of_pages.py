@@ -237,7 +237,13 @@ BEFORE = {
     "docs/explanation/shadow.md": (
         "import numpy; rows = numpy.ones((3, 4)); field = rows; relax = step = numpy.sqrt"
     ),
-    "docs/reference/api.md": "",
+    "docs/reference/api.md": (
+        "import pysmpi\n"
+        "def main(scale=1):\n"
+        "    from mpi4py import MPI\n"
+        "    return MPI.COMM_WORLD.allreduce(scale)\n"
+        "result = pysmpi.run(main, 2, compute='none')"
+    ),
     "docs/reference/checkers.md": "",
     "docs/reference/explore.md": "",
     "docs/reference/recording.md": (
