@@ -23,6 +23,10 @@ class Calibrate(Subcommands):
             "pysmpi.cli.calibrate_network",
             "Costs of messages between two computers, under a real MPI.",
         ),
+        "stream": (
+            "pysmpi.cli.calibrate_stream",
+            "Memory bandwidth by cores, for compute that ranks of a node share.",
+        ),
     }
 
 
