@@ -65,5 +65,12 @@ if not TYPE_CHECKING:  # type checkers would take any name
         return value
 
 
+def load_ipython_extension(shell: object) -> None:
+    """Give a notebook the cell magic `%%pysmpi` (`%load_ext pysmpi`)."""
+    from importlib import import_module
+
+    import_module("pysmpi.cli.notebook").load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})

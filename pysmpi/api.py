@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "ProgramError", "Result", "run"]
 
 # A program as `run` takes it: a function that each rank calls, or the path of a script.
-Program: TypeAlias = Callable[..., object] | Path
+Program: TypeAlias = Callable[..., object] | Path | RankProgram
 
 _Parameters = ParamSpec("_Parameters")
 _Value = TypeVar("_Value")
@@ -197,6 +197,8 @@ def run_job(job: Job) -> Result:
 
 
 def _program(main: object, args: object) -> RankProgram:
+    if isinstance(main, RankProgram):  # of a cell
+        return main
     given = check_arguments(args)
     if callable(main):
         return FunctionProgram(main, given)

@@ -62,6 +62,11 @@ BY_OTHERS = [
     ("docs/reference/platform.md", "load(", "tests/platform/test_platform_docs.py"),
     ("docs/reference/sweep.md", "", "tests/sweeps/test_sweeps.py::test_the_page_has_a_study"),
     ("docs/reference/options.md", "", GENERATED),
+    (
+        "docs/reference/api.md",
+        "%%pysmpi -n 4",
+        "tests/reports/test_cells.py::test_a_cell_is_a_program_on_ranks",
+    ),
     ("docs/reference/python.md", "", GENERATED),
     (
         "docs/reference/cli.md",

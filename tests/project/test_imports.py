@@ -41,6 +41,7 @@ LATE: dict[str, dict[str, str]] = {
         "ctypes": "only commands that fork; the watcher of a job has to start at once",
         "subprocess": "only systems without /proc",
     },
+    "pysmpi.errors": {"traceback": "only notebooks show errors this way"},
     "pysmpi.python.facts": {"subprocess": "the first start only"},
     "pysmpi.python.frames": {
         "dis": "only shadow execution skips blocks",
@@ -98,7 +99,9 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.reports.result": {
         "html": "only notebooks show results as HTML",
         "json": _OUTPUT,
+        "pysmpi.reports.tables": "only callers who ask for a table",
     },
+    "pysmpi.reports.tables": {"html": "only notebooks show tables as HTML"},
     "pysmpi.shadow.estimate": {"statistics": "only with --sample"},
     "pysmpi.shadow.once": {"hashlib": "only with --once: this loads OpenSSL"},
     "pysmpi.shadow.teams": {"statistics": "only with --sample"},

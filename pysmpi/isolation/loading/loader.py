@@ -175,11 +175,12 @@ class _MainProgram(RankProgram):
 
 
 class CommandProgram(_MainProgram):
-    """The text of `-c`."""
+    """The text of `-c`, or of the cell of a notebook, as if it were in a file."""
 
-    def __init__(self, source: str, arguments: Sequence[str] = ()) -> None:
+    def __init__(self, source: str, arguments: Sequence[str] = (), file: str = "<string>") -> None:
         self.name = "-c"
         self.source = source
+        self.source_file = file
         self.arguments = ["-c", *arguments]
         self.path_entry = ""
 
@@ -187,7 +188,7 @@ class CommandProgram(_MainProgram):
         return {**super().identity(), "text": _digest(self.source.encode())}
 
     def prepare(self) -> None:
-        self.code = self._compiled(self.source, "<string>")
+        self.code = self._compiled(self.source, self.source_file)
         self._show_source(self.source)
 
 
