@@ -14,19 +14,26 @@ LATER = (
     "pysmpi.abi.elf", "pysmpi.trace.recorder", "pysmpi.trace.formats",
     "pysmpi.analysis.observation", "unittest",
 )  # fmt: skip
+COMPRESSION = {"bz2", "lzma", "shutil", "tempfile"}  # the last two load the others
+PACKAGES = "import click, greenlet, numpy, yaml"
 
 
 def test_a_plain_run_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     program = tmp_path / "hello.py"
     program.write_text("from mpi4py import MPI\nprint(MPI.COMM_WORLD.rank)\n")
-    done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "pysmpi", "run", "-n", "2", str(program)],
-        capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0
-    loaded = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
+    loaded = loaded_by("-m", "pysmpi", "run", "-n", "2", str(program))
     assert "pysmpi.job.job" in loaded
     assert loaded.isdisjoint(LATER)
+    assert not COMPRESSION & loaded - loaded_by("-c", PACKAGES)
+
+
+def loaded_by(*words: str) -> set[str]:
+    """The modules that a command of Python loads."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *words], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0
+    return set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
 
 
 @pytest.mark.parametrize("package", ["click", "greenlet"])

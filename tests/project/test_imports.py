@@ -89,6 +89,9 @@ LATE: dict[str, dict[str, str]] = {
         "pysmpi.abi.program": "only compiled programs",
     },
     "pysmpi.job.interpreter": {"pysmpi.abi.libraries": "few programs load libraries with MPI"},
+    "pysmpi.isolation.loading.linked_mpi": {
+        "tempfile": "only packages that call MPI in C: this loads compression",
+    },
     "pysmpi.isolation.loading.loader": {
         "hashlib": "only recordings of compute",
         "zipfile": "few programs are archives",

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.machinery import EXTENSION_SUFFIXES
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -117,6 +116,8 @@ def show_library(name: str) -> None:
             f"{_CALLERS[name]}, or leave it out under pysmpi"
         )
     if not _shown:
+        from tempfile import TemporaryDirectory  # loads compression, too
+
         with TemporaryDirectory() as folder, open(os.path.join(folder, _SHOWN), "w+b") as stream:
             stream.truncate(mmap.PAGESIZE)
             _shown.append(mmap.mmap(stream.fileno(), 0))
