@@ -37,6 +37,24 @@ int main(int argc, char **argv)
     return 0;
 }
 """
+CHANGED = """\
+/* BEGIN_MBI_TESTS
+  $ mpirun -np 2 ${EXE}
+  | ERROR: LocalConcurrency
+  | The buffer in MPI_Iallgather is modified at changed.c:12.
+END_MBI_TESTS */
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int value = 1, all[2];
+    MPI_Request request;
+    MPI_Init(&argc, &argv);
+    MPI_Iallgather(&value, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD, &request); value++;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+    return 0;
+}
+"""
 
 
 def test_a_header_describes_tests(tmp_path: Path) -> None:
@@ -60,4 +78,9 @@ def test_a_code_is_run_and_judged(tmp_path: Path) -> None:
     assert wrong.found and wrong.right and wrong.named, wrong.report
     assert not right.found, right.report
     assert "recall 1.000, precision 1.000" in table([wrong, right])
+    path = tmp_path / "changed.c"
+    path.write_text(CHANGED)
+    subprocess.run(line("cc", ["-g", "-w", str(path), "-o", str(program)]), check=True)
+    (changed,) = [Verdict(code, *run(code, program)) for code in codes(path)]
+    assert changed.right and changed.named, changed.report
     assert "recall 0.000" in table([Verdict(wrong.code, "", 0.0), right])

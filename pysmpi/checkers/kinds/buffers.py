@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import zlib
 from collections.abc import Iterable
 from typing import Any
@@ -111,7 +112,9 @@ class BuffersOverlap(Diagnostic):
 class Owned:
     """The memory that a pending operation owns."""
 
-    __slots__ = ("call", "prepared", "handle", "reads", "writes", "sent", "sum", "reported")
+    __slots__ = (
+        "call", "prepared", "handle", "reads", "writes", "sent", "summed", "sum", "reported",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class Owned:
         reads: list[WatchedRegion],
         writes: list[WatchedRegion],
         sent: list[object],
+        collective: bool = False,
     ) -> None:
         self.call = call
         self.prepared = prepared  # the call that prepared it, if it is persistent
@@ -128,8 +132,18 @@ class Owned:
         self.reads = reads  # MPI reads these: the program must not write
         self.writes = writes  # MPI writes these: the program must not use them
         self.sent = sent
-        self.sum = _checksum(sent)
+        # A collective operation reads the buffer where it is.
+        self.summed = reads if collective and not sent else []
+        self.sum = self.checksum()
         self.reported = False
+
+    def checksum(self) -> int:
+        """A checksum of what the program must not change; 0 if nothing is compared."""
+        total = _checksum(self.sent)
+        for region in self.summed:
+            for start, stop in zip(region.starts.tolist(), region.stops.tolist(), strict=True):
+                total = zlib.crc32((ctypes.c_char * (stop - start)).from_address(start), total)
+        return total
 
 
 @checker("buffers", "buffers that the program touches while an operation owns them; overlaps")
@@ -318,7 +332,10 @@ class BufferChecks(Checker):
         if not reads and not writes:
             return
         prepared = self.session.prepared_by(call, operation.request)
-        owned = Owned(call, prepared, handle, reads, writes, _sent(operation, handle))
+        owned = Owned(
+            call, prepared, handle, reads, writes, _sent(operation, handle),
+            isinstance(operation, CollectiveOperation),
+        )  # fmt: skip
         self._watch(rank, (id(operation), -1), owned)
 
     def _forget(self, rank: Rank, key: tuple[int, int]) -> None:
@@ -371,7 +388,7 @@ class BufferChecks(Checker):
             if operation is None or (persistent and operation.request is None):
                 del mine[key]
                 self.session.memory.forget(rank, (self, key))
-                if not owned.reported and owned.sent and _checksum(owned.sent) != owned.sum:
+                if not owned.reported and owned.checksum() != owned.sum:
                     self.session.report(
                         Finding(
                             BufferTouched,
