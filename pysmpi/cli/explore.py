@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 FAILED, INCOMPLETE, RACE = 1, 4, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
 _NO_ORDER = {"races", "buffering", "leaks"}
+_PAIRS = 4  # events of two orders
 _SHOWN = 12  # lines of events and predictions
 _OWN = (
     "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
@@ -323,9 +325,29 @@ def _show_failure(failure: FailingOrder) -> None:
     elif number is not None and number <= len(failure.sites):
         echo(f"  inevitable after event {number} of {len(failure.sites)}:", err=True)
         echo(f"    {failure.sites[number - 1]}", err=True)
+    _show_orders(failure)
     echo(f"  repeat: {failure.command}", err=True)
     if failure.unordered:
         echo(f"  a smaller job fails in its default order: {failure.unordered}", err=True)
+
+
+def _show_orders(failure: FailingOrder) -> None:
+    """Print the events of a passing and of the failing order, from the first that differs on."""
+    begin = failure.parting
+    if begin is None:
+        return
+    echo(f"  the default order passes; this order parts from it at event {begin + 1}:", err=True)
+    pairs = list(zip_longest(failure.passing[begin:], failure.sites[begin:], fillvalue="the end"))
+    for passes, fails in pairs[:_PAIRS]:
+        if passes == fails:
+            echo(f"    both:   {passes}", err=True)
+        else:
+            echo(f"    passes: {passes}", err=True)
+            echo(f"    fails:  {fails}", err=True)
+    if len(pairs) > _PAIRS:
+        echo(f"    and {text.count(len(pairs) - _PAIRS, 'later event')}", err=True)
+    if failure.remedy:
+        echo(f"  no tried order fails if {failure.remedy}", err=True)
 
 
 def _write(path: str, found: SearchResult) -> None:

@@ -13,7 +13,7 @@ from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFac
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
-from pysmpi.explore.shrinking import Shrunk, inevitable, shorten
+from pysmpi.explore.shrinking import Shrunk, inevitable, remedy, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import ORDERS, SEND, Alternative, Control
@@ -63,7 +63,8 @@ class FailingOrder:
     `inevitable` is the number of the decision after which the failure cannot be avoided any more
     (0: from the start, None: unknown). `deviations` is the number of decisions that differ from the
     default. `unordered` repeats the same failure in the default order of a smaller job, if the
-    original one fails in other orders only.
+    original one fails in other orders only. If the default order passes, `passing` describes its
+    events, `parting` is the first one that differs, and `remedy` would let the program pass.
     """
 
     cause: str
@@ -79,6 +80,9 @@ class FailingOrder:
     known: bool = False
     command: str = ""
     unordered: str = ""
+    passing: list[str] = field(default_factory=list)
+    parting: int | None = None
+    remedy: str = ""
 
 
 @dataclass
@@ -372,8 +376,28 @@ class Explorer:
             failure.sites = trace.sites or []
             if self.settings.shrink:
                 failure.inevitable = inevitable(executor, shrunk.decisions, trace)
+            self._compare(executor, failure, shrunk.decisions, trace)
         except KeyboardInterrupt:
             self.found.interrupted = True
             executor.stop()
         except ExecutionsLost:
             executor.stop()
+
+    def _compare(
+        self, executor: Executions, failure: FailingOrder, decisions: Decisions, trace: Trace
+    ) -> None:
+        """Hold a failing order against the default one, if that passes."""
+        if not failure.deviations:
+            return
+        usual = self._once(
+            executor, Observer(strategy=Replayed(Decisions()), located=True)
+        )  # fmt: skip
+        passing = usual.trace
+        if usual.failed or not isinstance(passing, Trace) or not passing.sites:
+            return
+        failure.passing = passing.sites
+        names = [event.name for event in passing.events]
+        pairs = zip(names, failure.events)
+        failure.parting = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
+        if self.settings.shrink and failure.parting is not None:
+            failure.remedy = remedy(executor, decisions, passing, trace, failure.parting)

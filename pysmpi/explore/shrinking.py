@@ -10,7 +10,7 @@ from pysmpi.explore.events import Trace
 from pysmpi.explore.executor import Executions, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import Decisions, Replayed
-from pysmpi.kernel.choices import ORDER, SEND, Alternative
+from pysmpi.kernel.choices import MATCH, ORDER, SEND, Alternative
 
 MOST = 200  # executions to shorten one failure
 TRIES = 16  # random continuations that must all fail
@@ -26,7 +26,7 @@ class Shrunk:
 
 def shorten(executor: Executions, failure: Shrunk, cause: str) -> Shrunk:
     """A failing schedule of the same cause from which no single deviation can be left out."""
-    best = failure
+    best = _in_default_order(executor, failure, cause)
     left = MOST
     tried: set[str] = set()
     progress = True
@@ -49,6 +49,24 @@ def shorten(executor: Executions, failure: Shrunk, cause: str) -> Shrunk:
                     progress = True
                     break
     return best
+
+
+def _in_default_order(executor: Executions, failure: Shrunk, cause: str) -> Shrunk:
+    """The same events in the default order of ranks, in which they may have other numbers."""
+    decisions = failure.decisions
+    if not decisions.order or decisions.sends:
+        return failure
+    executor.submit(Observer(strategy=Replayed(decisions)), None)
+    trace = executor.next()[1].trace
+    if not isinstance(trace, Trace):
+        return failure
+    names = [event.name for event in trace.events]
+    executor.submit(Observer(names, buffered=decisions.sends is not None), None)
+    execution: Trial = executor.next()[1]
+    if execution.cause != cause:
+        return failure
+    found = Decisions.parse(execution.schedule)
+    return Shrunk(found, execution) if found.deviations <= decisions.deviations else failure
 
 
 def _size(decisions: Decisions) -> tuple[int, int]:
@@ -112,21 +130,42 @@ def inevitable(executor: Executions, decisions: Decisions, trace: Trace) -> int 
     low, high = 0, len(names)
     while low < high:
         middle = (low + high) // 2
-        if _always_fails(executor, decisions, names[:middle]):
+        if _always(True, executor, decisions, names[:middle]):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def _always_fails(executor: Executions, decisions: Decisions, prefix: list[str]) -> bool:
-    fails = True
+def remedy(
+    executor: Executions, decisions: Decisions, passing: Trace, failing: Trace, parting: int
+) -> str:
+    """What would let a program pass, if a passing and a failing order part at one receive.
+
+    The receive could name the source of the message that it takes in the passing order. All tried
+    continuations pass after that. Nothing is returned if they do not, or if the orders part
+    elsewhere.
+    """
+    one, other = passing.events[parting], failing.events[parting]
+    if one.kind != MATCH or other.kind != MATCH or one.receipt != other.receipt:
+        return ""
+    prefix = [event.name for event in passing.events[: parting + 1]]
+    if not _always(False, executor, decisions, prefix):
+        return ""
+    if one.tag != other.tag:
+        return f"this receive names the tag of its message ({one.tag})"
+    return f"this receive names the source of its message (rank {one.source})"
+
+
+def _always(failed: bool, executor: Executions, decisions: Decisions, prefix: list[str]) -> bool:
+    """Whether every tried continuation of some events fails, or passes."""
+    same = True
     for seed in range(TRIES):
         while executor.busy:
-            fails = executor.next()[1].failed and fails
-        if not fails:
+            same = executor.next()[1].failed is failed and same
+        if not same:
             break
         executor.submit(Observer(prefix, strategy=_Continued(decisions, seed)), None)
     while not executor.idle:
-        fails = executor.next()[1].failed and fails
-    return fails
+        same = executor.next()[1].failed is failed and same
+    return same

@@ -188,7 +188,16 @@ def test_a_smaller_job_that_always_fails_does_not_take_the_place_of_an_order(
     assert failure["ranks"] == 3 and failure["deviations"] == 1
     assert "-n 2 --replay-schedule default" in failure["unordered"]
     assert "-j2" not in failure["command"]
-    assert f"fails in its default order: {failure['unordered']}" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert f"fails in its default order: {failure['unordered']}" in shown
+    assert failure["parting"] == 0
+    lines = [line.strip() for line in shown.splitlines()]
+    passes = next(i for i, line in enumerate(lines) if line.startswith("passes: rank 0 recv"))
+    assert "takes the message of rank 1" in lines[passes]
+    assert lines[passes + 1].startswith("fails:  rank 0 recv")
+    assert "takes the message of rank 2" in lines[passes + 1]
+    remedy = "no tried order fails if this receive names the source of its message (rank 1)"
+    assert remedy in lines
 
 
 def test_a_bounded_search_has_a_status_of_its_own(
