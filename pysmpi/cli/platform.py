@@ -150,15 +150,21 @@ def _write(text: str, output: str | None) -> None:
 
 @command.command("list")
 def shipped_machines() -> None:
-    """List the machines that come with pysmpi, and the presets of networks that were measured."""
+    """List the machines that come with pysmpi: its own, systems of the TOP500, and presets."""
     from pysmpi.network.measured import load as load_curves
     from pysmpi.network.presets import HYBRID
     from pysmpi.platform import DEFAULT, load, shipped
     from pysmpi.platform.check import summary
+    from pysmpi.platform.loader import read, systems
 
     for name in shipped():
         mark = " (default)" if name == DEFAULT else ""
         echo(summary(load(name)) + mark)
+    echo("\nSystems of the TOP500 by their public figures; only their presets were checked:")
+    print_glossary(
+        (name, f"{definition.description.partition('.')[0]}; {definition.preset}")
+        for name, definition in zip(systems(), map(read, systems()), strict=True)
+    )
     echo("\nPresets of networks, for machines of your own (`pysmpi platform new`):")
     print_glossary(
         (name, f"{preset.line}; {load_curves(name).checked()}")

@@ -15,14 +15,20 @@ from pysmpi.platform.definition import PlatformDef
 from pysmpi.platform.model import Platform
 from pysmpi.text import did_you_mean
 
-__all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped"]
+__all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped", "systems"]
 
+SYSTEMS = MACHINES.with_name("systems")
 _SUFFIXES = (".yaml", ".yml", ".xml")
 
 
 def shipped() -> list[str]:
     """Names of the machines that ship with pysmpi, sorted."""
     return sorted(path.stem for path in MACHINES.glob("*.yaml"))
+
+
+def systems() -> list[str]:
+    """Names of the systems of the TOP500 whose public figures come with pysmpi, sorted."""
+    return sorted(path.stem for path in SYSTEMS.glob("*.yaml"))
 
 
 def find(path_or_name: str | os.PathLike[str]) -> Path:
@@ -46,8 +52,11 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
     names = shipped()
     if text in names:
         return MACHINES / f"{text}.yaml"
+    if text in systems():
+        return SYSTEMS / f"{text}.yaml"
     files = [text + suffix for suffix in _SUFFIXES if os.path.exists(text + suffix)]
-    hint = f'; did you mean "{files[0]}"?' if files else did_you_mean(text, names, '"{}"')
+    known = [*names, *systems()]
+    hint = f'; did you mean "{files[0]}"?' if files else did_you_mean(text, known, '"{}"')
     raise UsageError(f'platform: expected a file or one of {", ".join(names)}, got "{text}"{hint}')
 
 

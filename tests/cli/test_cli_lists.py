@@ -15,6 +15,7 @@ from pysmpi.memory.transfer.models import memory_models
 from pysmpi.network.models import models
 from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load, shipped
+from pysmpi.platform.loader import systems
 
 
 def test_version(status):
@@ -99,6 +100,9 @@ def test_platforms(status):
     code, out, _ = status("platform", "list")
     assert code == 0
     machines, presets = out.split("\nPresets of networks, ")
+    machines, gallery = machines.split("\nSystems of the TOP500 by their public figures; ")
+    lines = gallery.splitlines()[1:]
+    assert [line.split()[0] for line in lines if line[0] != " "] == systems()
     assert [line.partition(":")[0] for line in machines.splitlines()] == shipped()
     assert all(f"\n{name} " in presets for name in HYBRID if HYBRID[name].measured)
     assert presets.count("checked") == len([one for one in HYBRID.values() if one.measured])
