@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import json
 import os
 import random
 import threading
@@ -15,6 +16,7 @@ import pytest
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.liveness import unused_after
+from pysmpi.explore.systematic import SearchTree
 from pysmpi.explore.values import Opaque, Values
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
@@ -210,3 +212,21 @@ def test_what_is_left_of_an_order_keeps_orders_apart(kind: str) -> None:
     assert len(found.results) == (1 if kind == "generator" else 3)
     if kind == "generator":
         assert found.executions == 6 and found.meetings == 0
+
+
+def test_a_search_continues_with_the_states_that_it_has_met() -> None:
+    options = Options(nprocs=5, compute="none")
+
+    def job() -> Job:
+        return Job(FunctionProgram(gather, ("adds",)), options)
+
+    first = Explorer(Executor(job), 5, SearchLimits(sends="buffered", shrink=False, runs=7))
+    assert not first.run().complete
+    trees = [SearchTree.load(json.loads(json.dumps(tree.dump()))) for tree in first.trees]
+    for tree, before in zip(trees, first.trees, strict=True):
+        assert tree.memory.states.keys() == before.memory.states.keys()
+        assert (tree.left, tree.meetings) == (before.left, before.meetings)
+    rest = Explorer(Executor(job), 5, SearchLimits(sends="buffered", shrink=False), trees=trees)
+    found = rest.run()
+    assert found.complete
+    assert 7 + found.executions == searched(5, "adds").executions
