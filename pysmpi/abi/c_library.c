@@ -1,6 +1,7 @@
 /* What programs and libraries call in place of functions of the C library. */
 
 #include "process.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -387,11 +388,25 @@ static const replacement OF_FORTRAN[] = {
     {NULL, NULL},
 };
 
+/* A library that opens an MPI library, or one that needs it, gets what an import would. */
+static void *
+own_dlopen(const char *name, int flags)
+{
+    const char *file = NULL;
+    if (name != NULL && !elsewhere())
+        file = (const char *)(intptr_t)PYTHON(PSM_OPEN, (intptr_t)name, (flags & RTLD_GLOBAL) != 0);
+    return file != NULL ? dlopen(file, flags & ~RTLD_GLOBAL) : dlopen(name, flags);
+}
+
+static const replacement OF_LIBRARIES[] = {{"dlopen", (void *)own_dlopen}, {NULL, NULL}};
+
 void *
 replacement_of(const char *name, int kind)
 {
     if (kind == FORTRAN_LIBRARY)
         return replacing(OF_FORTRAN, name);
+    if (kind == LIBRARY && strcmp(name, "dlopen") == 0)
+        return replacing(OF_LIBRARIES, name);
     void *function = replacing(REPLACED, name);
     return function != NULL || kind != PROGRAM ? function : replacing(OF_PROGRAMS, name);
 }

@@ -71,8 +71,17 @@ class _Callbacks:
         end(with_callers(error))
 
 
+# Gives a library that opens another one, by the address of its name, the file to load; see
+# `libraries.py`, which this module does not know.
+openers: list[Callable[[int, int], int]] = []
+
+
+def _open(name: int, everybody: int) -> int:
+    return openers[-1](name, everybody) if openers else 0
+
+
 # In the order of `engine.h`.
-CALLS = (*process_calls.CALLS, *smpi.CALLS)
+CALLS = (*process_calls.CALLS, *smpi.CALLS, _open)
 _callbacks = _Callbacks()
 _started: list[object] = []
 

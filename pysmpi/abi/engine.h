@@ -26,6 +26,7 @@ enum {
     PSM_SHARED_MALLOC,
     PSM_SHARED_FREE,
     PSM_SHARED_CALL,
+    PSM_OPEN, /* the file that a rank loads in the place of a library */
     PSM_FIRST, /* of the functions of MPI */
 };
 

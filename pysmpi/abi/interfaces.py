@@ -126,6 +126,8 @@ class PointerForm(CForm):
         return int(self._fortran_into(self.letters[family.__name__], handle & 0xFFFFFFFF))
 
 
+# The MPI libraries that have the interfaces, for those who choose something by their names.
+VENDORS = {"mpich": ("MPICH", (4, 0, 0)), "openmpi": ("Open MPI", (5, 0, 0))}
 _forms: dict[str, CForm] = {"mpich": MPICH_FORM}
 
 

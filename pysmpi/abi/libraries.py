@@ -13,20 +13,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from ctypes import Array, addressof, c_char, create_string_buffer
 from functools import cache
 from itertools import count
 from mmap import PAGESIZE
 from typing import NamedTuple
 
 from pysmpi.abi import chapters, connection, elf, engine, interfaces, staging
+from pysmpi.abi.values import text
 from pysmpi.isolation.loading.linked_mpi import CannotCopy
-from pysmpi.isolation.loading.needed_libraries import located
+from pysmpi.isolation.loading.needed_libraries import chain_to_mpi, located, plug_in
 from pysmpi.mpi.base.handles import show_handles
 from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.processes.environment import VENDOR
 
 # Libraries that are there in any process.
 _SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|librt|libpython[\d.]*|ld-.*)\.so")
+# Libraries whose symbols are there in any process: a copy needs another one in the place of these.
+_SPARE = ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6", "libc.so.6")
 _FOLDER = "/proc/self/fd"
 _numbers = count(1)
 # Of the process, whichever functions a rank sees.
@@ -41,13 +46,14 @@ class _Part(NamedTuple):
 
     library: elf.SharedLibrary
     needs_mpi: bool  # directly, or through others
+    opens_mpi: bool  # when it is asked to, directly or through others
     interface: str | None  # of the MPI library that it names, or its libraries do
     copied: dict[str, str]  # files by the names under which it needs them
     shared: tuple[str, ...]  # files that have to be loaded before
 
 
 class LoadedCopy(NamedTuple):
-    """A copy that has been loaded: its path for `dlopen`, and the name that others need it by."""
+    """A copy that has been loaded: its path for `dlopen`, and the name that others need, if any."""
 
     path: str
     name: str
@@ -75,7 +81,7 @@ def _part(path: str) -> _Part | None:
 def _examined(path: str, library: elf.SharedLibrary) -> _Part:
     copied: dict[str, str] = {}
     shared: list[str] = []
-    calls = library.calls_mpi
+    calls, opens = library.calls_mpi, False
     named: dict[str, str] = {}  # the names of libraries by the interfaces that they lead to
     for _, name in library.needed:
         if elf.MPI.match(name):
@@ -90,6 +96,7 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
         part = _part(file)
         if part is not None and part.needs_mpi:
             copied[name] = file
+            opens = opens or part.opens_mpi
             if part.interface is not None:
                 named.setdefault(part.interface, name)
         else:
@@ -98,7 +105,9 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
         raise CannotCopy(
             "it needs two MPI libraries: " + " and ".join(map(_described, *zip(*named.items())))
         )
-    return _Part(library, calls or bool(copied), next(iter(named), None), copied, tuple(shared))
+    opens = opens or plug_in(path) is not None
+    needs = calls or bool(copied) or opens
+    return _Part(library, needs, opens, next(iter(named), None), copied, tuple(shared))
 
 
 def _interface_of(name: str) -> str:
@@ -134,6 +143,8 @@ def _choose(interface: str, name: str) -> None:
             f"was compiled for {interfaces.INTERFACES[interface].name}, but "
             f"{_described(*chosen[0])} is in use: a program can use one MPI library only"
         )
+    if interface in interfaces.VENDORS:
+        VENDOR.put(current().universe, interfaces.VENDORS[interface])
     show_handles(interfaces.form_of(interface, engine.core(), _LETTERS))
 
 
@@ -159,7 +170,7 @@ def copy_for_rank(path: str) -> str:
         raise CannotCopy("it is no library for this system")
     if part.interface is not None:
         _choose(part.interface, name)
-    elif part.library.calls_mpi and not _CHOSEN.of(current().universe):
+    elif not _CHOSEN.of(current().universe) and (part.library.calls_mpi or part.opens_mpi):
         _choose("mpich", name)  # it names no MPI library
     return _copy(path).path
 
@@ -181,6 +192,51 @@ def _copy(path: str) -> LoadedCopy:
     return copy
 
 
+# Copies whose symbols a library has made global: for the libraries that C code of the rank opens.
+_GLOBAL: StateSlot[Rank, list[LoadedCopy]] = StateSlot(Rank, list)
+
+
+def open_for_rank(name: int, everybody: int) -> int:
+    """The address of the file to load for a library that C code opens; 0 if it is that of the name.
+
+    `name` is the address of its name. An MPI library, and one that needs MPI, are the rank's.
+    `everybody` says whether its symbols are for all libraries.
+    """
+    path = text(name)
+    base = os.path.basename(path)
+    for copy in _COPIES.of(current()).values():
+        if copy.path == path:
+            if everybody:
+                _GLOBAL.of(current()).append(copy)
+            return _kept_text(path)
+    if elf.MPI.match(base):
+        found: str | None = path
+    elif os.sep in path and not path.startswith(_FOLDER):
+        found = path if os.path.isfile(path) else None
+    else:  # as the loader searches for it, and where libraries find their own folder
+        folders = (os.path.dirname(each) for each in _COPIES.of(current()))
+        found = located(base, tuple(folders), "")
+    if found is None or not (elf.MPI.match(base) or chain_to_mpi(found) is not None):
+        return 0
+    try:
+        file = copy_for_rank(found)
+        copy = _COPIES.of(current()).get(os.path.realpath(found))
+        if everybody and copy is not None:
+            _GLOBAL.of(current()).append(copy)
+        return _kept_text(file)
+    except (CannotCopy, OSError) as error:
+        return _kept_text(f"{base}: {error}")  # no file: the loader's message has the reason
+
+
+@cache
+def _kept_text(text: str) -> int:
+    """The address of a text that stays."""
+    _texts.append(create_string_buffer(os.fsencode(text)))
+    return addressof(_texts[-1])
+
+
+_texts: list[Array[c_char]] = []
+connection.openers.append(open_for_rank)
 _loaded: list[str] = []
 
 
@@ -218,11 +274,16 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     number = next(_numbers)
     own = f"%{number:x}"
     changes = list(library.changes)
+    needed = {name for _, name in library.needed}
+    others = [copy.name for copy in dict.fromkeys(_GLOBAL.of(current())) if copy.name]
+    replaced = dict(zip((name for name in _SPARE if name in needed), others))
     for offset, name in library.needed:
         if elf.MPI.match(name):
             ours = elf.replacement(name) or name
             interfaces.attach({ours}, engine.core())
             changes.append((offset, ours.encode().ljust(len(name), b"\0")))
+        elif name in replaced:
+            changes.append((offset, replaced[name].encode().ljust(len(name), b"\0")))
         elif name in names:
             changes.append((offset, names[name].encode().ljust(len(name), b"\0")))
     if library.soname is not None:
@@ -252,7 +313,7 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     finally:
         _close(original)
         _close(descriptor)
-    return LoadedCopy(path, own)
+    return LoadedCopy(path, "" if library.soname is None else own)
 
 
 def _unchanging(library: elf.SharedLibrary) -> list[tuple[int, int, int, bool]]:

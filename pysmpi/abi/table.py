@@ -31,6 +31,7 @@ OTHERS = (
     ("getpid", ""), ("hostname", "pi"), ("exit", "ii"),
     ("execute", "i"), ("execute_flops", "i"), ("sample", "ipipii"), ("sampled", "ipip"),
     ("shared_malloc", "ipi"), ("shared_free", "p"), ("shared_call", "ppp"),
+    ("open", "pi"),
 )  # fmt: skip
 
 

@@ -47,14 +47,14 @@ class Finalizers:
     def begin(self) -> None:
         """A search begins: the methods that it calls only note their objects."""
         for kind, method, rank in self._methods():
-            type.__setattr__(kind, _METHOD, self._noting(rank, method))
+            _assign(kind, self._noting(rank, method))
             self._replaced.append((kind, method))
 
     def end(self) -> None:
         """The search ends."""
         while self._replaced:
             kind, method = self._replaced.pop()
-            type.__setattr__(kind, _METHOD, method)
+            _assign(kind, method)
         for rank in self.due:
             if self not in (rank.watchers or ()):
                 rank.watch(self)
@@ -63,7 +63,7 @@ class Finalizers:
         """The ranks that have not ended are stopped: a killed process calls no `__del__`."""
         self.due.clear()
         for kind, method, _ in self._methods():
-            type.__setattr__(kind, _METHOD, _nothing)
+            _assign(kind, _nothing)
             self._disarmed.append((kind, method))
 
     def rearm(self) -> None:
@@ -72,7 +72,7 @@ class Finalizers:
             kind, method = self._disarmed.pop()
             module = sys.modules.get(kind.__module__)
             if is_module(module) and vars(module) is method.__globals__:
-                type.__setattr__(kind, _METHOD, method)
+                _assign(kind, method)
 
     def _methods(self) -> list[tuple[type, FunctionType, Rank]]:
         """The classes with a `__del__` from a module of a rank, this method, and the rank."""
@@ -196,6 +196,14 @@ def defines_finalizer(code: CodeType) -> bool:
     return _METHOD in code.co_names or any(
         defines_finalizer(part) for part in code.co_consts if isinstance(part, CodeType)
     )
+
+
+def _assign(kind: type, method: object) -> None:
+    """Set the `__del__` of a class past a `__setattr__` of its metaclass, if Python allows that."""
+    try:
+        type.__setattr__(kind, _METHOD, method)
+    except TypeError:  # the metaclass is of C, as pybind11's
+        setattr(kind, _METHOD, method)
 
 
 def _classes() -> Iterator[type]:

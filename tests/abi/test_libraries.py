@@ -478,6 +478,91 @@ def test_a_program_uses_the_libraries_of_one_interface(
     assert "MPICH (libouter.so) is in use" in line
 
 
+# A library without MPI, which makes its symbols global, and opens MPI and a library that was
+# compiled for it, where both are found only by their names or beside it.
+OPENER = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+int of_opener = 40;
+int start(int n)
+{
+    Dl_info own;
+    char path[500];
+    if (dlopen("libmpi.so", RTLD_NOW | RTLD_GLOBAL) == NULL)
+        return -1;
+    if (!dladdr((void *)start, &own) || !dlopen(own.dli_fname, RTLD_NOW | RTLD_GLOBAL))
+        return -2;
+    strcpy(path, own.dli_fname);
+    strcpy(strrchr(path, '/') + 1, "plug_mpi.so");
+    void *plug = dlopen(path, RTLD_NOW);
+    int (*function)(int) = plug ? dlsym(plug, "of_plug") : NULL;
+    of_opener += n;
+    return function ? function(n) : (puts(dlerror()), -3);
+}
+"""
+PLUG = """
+#include <stdlib.h>
+extern int of_opener, MPI_Comm_rank(int, int *);
+int of_plug(int n)
+{
+    int rank;
+    MPI_Comm_rank(0x44000000, &rank);
+    return getenv("PATH") != NULL ? of_opener * 100 + rank : -4;
+}
+"""
+# As pybind11 does: what it has registered once for an interpreter is an error the second time.
+REGISTERS = """
+#include <Python.h>
+int MPI_Initialized(int *);
+static int fill(PyObject *module)
+{
+    PyObject *all = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    if (PyDict_GetItemString(all, "__pybind11_test__") != NULL) {
+        PyErr_SetString(PyExc_ImportError, "the class is already registered!");
+        return -1;
+    }
+    PyImport_AddModule("registers.inner");
+    return PyDict_SetItemString(all, "__pybind11_test__", module);
+}
+static PyObject *found(PyObject *m, PyObject *n)
+{
+    int flag;
+    MPI_Initialized(&flag);
+    PyObject *all = PyInterpreterState_GetDict(PyInterpreterState_Get());
+    return PyBool_FromLong(PyDict_GetItemString(all, "__pybind11_test__") == m);
+}
+static PyMethodDef methods[] = {{"found", found, METH_NOARGS}, {0}};
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "registers", 0, 0, methods, slots};
+PyMODINIT_FUNC PyInit_registers(void) { return PyModuleDef_Init(&definition); }
+"""
+
+
+def test_libraries_open_mpi_and_modules_register_classes(tmp_path: Path) -> None:
+    for name, source in (("libopener", OPENER), ("plug_mpi", PLUG), ("registers", REGISTERS)):
+        (tmp_path / "source.c").write_text(source)
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "-I", sysconfig.get_paths()["include"], "source.c",
+             f"-Wl,-soname,{name}.so", "-o", f"{name}.so"],
+            cwd=tmp_path, check=True, timeout=100,
+        )  # fmt: skip
+    (tmp_path / "prog.py").write_text(
+        "import ctypes, sys\nfrom mpi4py import MPI\n"
+        "lib = ctypes.CDLL('./libopener.so')\nMPI.COMM_WORLD.Barrier()\n"
+        "import registers\nMPI.COMM_WORLD.Barrier()\n"
+        "assert registers.found() and 'registers.inner' in sys.modules\n"
+        "assert MPI.get_vendor()[0] == 'MPICH'\n"
+        "print(lib.start(2 + MPI.COMM_WORLD.rank), flush=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "3", "prog.py"],
+        capture_output=True, text=True, timeout=100, cwd=tmp_path,
+    )  # fmt: skip
+    assert sorted(done.stdout.split()) == ["4200", "4301", "4402"], done.stdout + done.stderr
+
+
 def test_the_real_library_in_the_process_is_not_called(built: Path) -> None:
     """Symbols of a library that was loaded first, for all, would win."""
     (built / "real.c").write_text("int MPI_Allreduce() { __builtin_trap(); }")

@@ -18,6 +18,7 @@ import copy
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib import _bootstrap, _bootstrap_external
 from importlib.machinery import (
     ExtensionFileLoader,
@@ -105,6 +106,8 @@ class ImportSystem:
         self.at_end: list[Callable[[State], object]] = []  # called at the end of each rank
         # Whether each rank loads the extension module in a file for itself.
         self.is_own: Callable[[str], bool] = lambda path: False
+        # Is in effect while an extension module of the running rank is loaded.
+        self.own_registries: Callable[[], AbstractContextManager[None]] = nullcontext
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
         self.assigned = Assigned(exchange)
@@ -471,7 +474,8 @@ class ImportSystem:
     def _extension_maker(self, original: Callable[..., Any]) -> Callable[..., object]:
         def create_module(loader: object, spec: ModuleSpec) -> ModuleType:
             if spec.origin is not None and self.is_own(spec.origin):
-                own: ModuleType = original(loader, spec)
+                with self.own_registries():
+                    own: ModuleType = original(loader, spec)
                 return own
             key = (spec.name, spec.origin)
             module = self._extensions.get(key)
@@ -490,10 +494,14 @@ class ImportSystem:
             spec: Any = module.__spec__
             if spec.origin is not None and self.is_own(spec.origin):
                 work = self._begin_own(module.__name__)
+                before = set(table)
                 try:
-                    original(loader, module)
+                    with self.own_registries():
+                        original(loader, module)
                 finally:
                     self._end_own(work)
+                for name in set(table) - before:  # C code has made modules
+                    self._belongs_to_rank(name)
                 return
             brought = self._brought.setdefault(id(module), {})
             if id(module) not in self._executed:

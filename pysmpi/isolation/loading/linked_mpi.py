@@ -33,6 +33,7 @@ from pysmpi.isolation.loading.needed_libraries import (
     opens_libraries,
 )
 from pysmpi.isolation.loading.opened_mpi import OpenedLibraries
+from pysmpi.isolation.loading.registered import Registered
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.python.frames import current_site
@@ -134,6 +135,7 @@ def install(
         _copiers.append(copier)
         patches.call_back(_copiers.pop)
         imports.is_own = _is_own
+        imports.own_registries = Registered(imports.exchange).of_rank
     imports.announce.append(show_library)
     opened = OpenedLibraries(imports.exchange, MPI_LIBRARY)
     # What is loaded at the end of a rank has been opened by it.

@@ -24,6 +24,7 @@ _LOAD, _DYNAMIC = 1, 2
 _OPENING = (b"dlopen", b"dlmopen")
 # Libraries of the system that open others, but none that a program names.
 SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|libstdc\+\+|libgcc_s|libpython[\d.]*|ld-.*)\.so")
+_PLUG_IN = re.compile(r"mpi.*\.so$", re.IGNORECASE)
 _DEEPEST = 8  # libraries in a chain
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 
@@ -145,6 +146,28 @@ def chain_to_mpi(path: str) -> tuple[str, ...] | None:
     return _chain(os.path.realpath(path))[0]
 
 
+@cache
+def plug_in(path: str) -> str | None:
+    """The library with MPI that a file may open, which lies beside it; None if there is none.
+
+    Some libraries (NEURON, Netgen) open an MPI library when they are asked to, and then one of
+    their own that was compiled for it.
+    """
+    file = _read(path, True)
+    if file is None or not file.opens:
+        return None
+    folder = os.path.dirname(path)
+    try:
+        names = sorted(name for name in os.listdir(folder) if _PLUG_IN.search(name))
+    except OSError:
+        return None
+    for name in names:
+        other = _read(os.path.join(folder, name), True)
+        if other is not None and other.lacks_mpi and not other.defines_mpi:
+            return name
+    return None
+
+
 def opens_libraries(path: str) -> bool:
     """Whether a compiled file, or a library that it needs, can open libraries."""
     return _chain(os.path.realpath(path))[1]
@@ -156,6 +179,9 @@ def _chain(path: str) -> tuple[tuple[str, ...] | None, bool]:
     if first is None:
         return None, False
     opens = first.opens
+    other = plug_in(path)
+    if other is not None:
+        return (other,), opens
     seen = {path}
     pending: list[tuple[_File, str, tuple[str, ...], tuple[str, ...]]]
     pending = [(first, os.path.dirname(path), (), first.paths)]
@@ -173,6 +199,9 @@ def _chain(path: str) -> tuple[tuple[str, ...] | None, bool]:
             seen.add(found)
             further = _read(found, first.lacks_mpi)
             if further is not None:
+                other = plug_in(found) if further.opens else None
+                if other is not None:
+                    return (*chain, name, other), opens
                 defined = defined or further.defines_mpi
                 opens = opens or further.opens
                 paths = (*further.paths, *inherited)

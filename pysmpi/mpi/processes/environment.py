@@ -14,7 +14,8 @@ from pysmpi.mpi.base.constants import (
 from pysmpi.mpi.base.exceptions import cint, fail
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.options import Environment, RcOptions, of_rank, put, thread_of
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import Rank, Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, COMM_WORLD
 from pysmpi.mpi.datatypes import datatypes
@@ -199,6 +200,10 @@ def Get_library_version() -> str:
     return f"pysmpi {__version__}"
 
 
+# The MPI library that compiled libraries of the program take for theirs, and its version.
+VENDOR: StateSlot[Universe, tuple[str, tuple[int, int, int]]] = StateSlot(Universe)
+
+
 @mpi.local()
 def get_vendor() -> tuple[str, tuple[int, int, int]]:
     """Information about the underlying MPI implementation.
@@ -206,7 +211,13 @@ def get_vendor() -> tuple[str, tuple[int, int, int]]:
     Returns:
       - string with the name of the MPI implementation.
       - integer 3-tuple version number ``(major, minor, micro)``.
+    Libraries of the program choose by this what they open: it is then MPICH or Open MPI, whichever
+    interface they have.
     """
+    universe = getattr(current(), "universe", None)
+    chosen = None if universe is None else VENDOR.peek(universe)
+    if chosen is not None:
+        return chosen
     numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in __version__.split(".")]
     major, minor, micro = (numbers + [0, 0, 0])[:3]
     return ("pysmpi", (major, minor, micro))
