@@ -14,7 +14,7 @@ from pysmpi.abi.engine import (
     write_integers,
 )
 from pysmpi.abi.process import here
-from pysmpi.mpi.base.constants import ERR_ARG, ERR_BUFFER, ERR_COUNT
+from pysmpi.mpi.base.constants import ANY_SOURCE, ERR_ARG, ERR_BUFFER, ERR_COUNT
 from pysmpi.mpi.buffers.contiguous import _element_of
 from pysmpi.mpi.buffers.memory import IN_PLACE, Address
 from pysmpi.mpi.datatypes.status import Status
@@ -232,9 +232,10 @@ def status_argument(address: int) -> Any:
 
 
 def give_status(address: int, status: Any) -> None:
-    """Store a status but its error, which only calls for many requests set."""
+    """Store a status but its error, which only calls for many requests and empty statuses set."""
     if status is not None:
-        write_integers(address, status._fields[:4])
+        fields = status._fields
+        write_integers(address, fields if fields[2] == ANY_SOURCE else fields[:4])
 
 
 def give_statuses(address: int, statuses: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Compiled programs get the arguments of a datatype in the form of the function that made it."""
+"""Compiled programs: arguments of datatypes in the form of their constructor, empty statuses."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def test_arguments_have_the_form_of_the_constructor(
     subprocess.run(line("cc", [str(SOURCE), "-o", str(target)]), check=True)
     pysmpi.run(str(target), nprocs=1)
     assert capfd.readouterr().out == EXPECTED
+
+
+@pytest.mark.skipif(
+    shutil.which("cc") is None or not file_of("psm_ompi.so").exists(),
+    reason="there is no C compiler",
+)
+@pytest.mark.parametrize("interface", ["mpich", "openmpi", "standard"])
+def test_statuses_of_null_and_idle_requests_are_empty(
+    interface: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source = SOURCE.with_name("empty_status.c")
+    target = tmp_path / "empty"
+    words = ["--abi", interface, str(source), "-o", str(target)]
+    subprocess.run(line("cc", words), check=True)
+    pysmpi.run(str(target), nprocs=1)
+    assert capfd.readouterr().out == "11111110 0 5 55555555\n"
