@@ -17,7 +17,7 @@ from distributing import Installation, files_of_checkout, tool
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Parts of a clone that only its own tools use.
-NOT_DISTRIBUTED = re.compile(r"\.git(ignore|hub/)")
+NOT_DISTRIBUTED = re.compile(r"\.(git(ignore|hub/)|binder/|devcontainer/)")
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="auditwheel reads wheels of Linux")
 
