@@ -110,7 +110,7 @@ _OF_PYTHON = {
 COMMANDS = [
     SignalledCommand("run", [*_PYSMPI, "run", "-n", "3", "--compute", "none", "--trace", "t.json",
                              "program.py", "150"], _OWN),
-    SignalledCommand("explore", [*_PYSMPI, "explore", "-n", "3", "--runs", "25", "orders.py"],
+    SignalledCommand("explore", [*_PYSMPI, "explore", "-n", "3", "orders.py"],
                      _OWN),
     SignalledCommand("sweep", [*_PYSMPI, "sweep", "study.yaml", "--workers", "2"], _OWN),
     SignalledCommand("replay", [*_PYSMPI, "replay", "recorded.jsonl"], _OWN),
