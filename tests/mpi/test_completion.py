@@ -102,3 +102,17 @@ def test_waitall_of_a_started_request_that_is_listed_twice():
         return True
 
     assert simulate(2, main) == [True, True]
+
+
+def test_both_spellings_cancel_a_receive():
+    def main(rank):
+        cancelled = []
+        for name in ("Cancel", "cancel"):
+            request = MPI.COMM_WORLD.Irecv(bytearray(8), 0)
+            getattr(request, name)()
+            status = MPI.Status()
+            request.Wait(status)
+            cancelled.append(status.Is_cancelled())
+        return cancelled
+
+    assert simulate(1, main) == [[True, True]]

@@ -23,6 +23,7 @@ TESTS = {
     "errors": ["reports", "platform"],
     "hints": ["hints", "apps/test_apps_annotated.py", "shadow"],
     "instruments": ["instruments", "trace", "explore"],
+    "isolation": ["isolation", "ranks/test_ends_and_signals.py"],
     "job": [
         "job",
         "python/test_facts.py",
