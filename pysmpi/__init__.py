@@ -19,6 +19,7 @@ __all__ = [
     "Result",
     "UsageError",
     "__version__",
+    "execute",
     "run",
     "sample",
     "shared_empty",
@@ -34,7 +35,7 @@ if os.environ.get("PYSMPI_INTERPRETED") == "1":
 if TYPE_CHECKING:
     from pysmpi.api import Options, ProgramError, Result, run
     from pysmpi.errors import PysmpiError, UsageError
-    from pysmpi.hints import sample, shared_empty, touch
+    from pysmpi.hints import execute, sample, shared_empty, touch
     from pysmpi.sweeps.sweep import sweep
 
 # Importing the whole simulator takes a while; `pysmpi --version` should not need it.
@@ -44,6 +45,7 @@ _HOMES = {
     "PysmpiError": "pysmpi.errors",
     "Result": "pysmpi.api",
     "UsageError": "pysmpi.errors",
+    "execute": "pysmpi.hints",
     "run": "pysmpi.api",
     "sample": "pysmpi.hints",
     "shared_empty": "pysmpi.hints",

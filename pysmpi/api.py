@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from pysmpi.errors import UsageError
-from pysmpi.instruments import chosen
+from pysmpi.instruments import Instrument, chosen
 from pysmpi.isolation import collection
 from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
 from pysmpi.job.job import Job
@@ -35,7 +35,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.reports.result import ProgramError, Result
 
 if TYPE_CHECKING:
-    from pysmpi.platform.model import Platform
+    from pysmpi.platform.model import Host, Link, Platform
 
 __all__ = ["Options", "ProgramError", "Result", "run"]
 
@@ -193,7 +193,18 @@ def run_job(job: Job) -> Result:
     Raises UsageError before the run if a file cannot be written. A report that cannot be completed
     is an error of the result.
     """
-    return run_guided(job, lambda options: chosen(options, job.platform.profiles))
+    return run_guided(job, lambda options: instruments_of(options, job.platform))
+
+
+def instruments_of(options: Options, platform: Platform) -> list[Instrument]:
+    """The instruments that the options and the platform of a run choose."""
+    found = chosen(options, platform.profiles)
+    parts: list[Host | Link] = [*platform.hosts, *platform.links]
+    if any(one.properties for one in parts):
+        from pysmpi.analysis.energy import energy_of
+
+        found += energy_of(platform)
+    return found
 
 
 def _program(main: object, args: object) -> RankProgram:

@@ -7,6 +7,7 @@ Under a real MPI library, and outside of simulations, `sample` and `touch` do no
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -53,6 +54,7 @@ class SampleHandler(Protocol):
 sampling: SampleHandler | None = None  # of `sample`
 allocate: Allocate | None = None  # of `shared_empty`: shape, type, private elements, line
 touched: Callable[[object, bool], None] | None = None  # of `touch`: the array; if it is written
+executed: Callable[[float], None] | None = None  # of `execute`: the operations
 
 
 class sample(Generic[T]):
@@ -238,3 +240,16 @@ def touch(array: object, write: bool = False) -> None:
     """
     if touched is not None:
         touched(array, write)
+
+
+def execute(flops: float) -> None:
+    """Compute for `flops` operations on the rank's core, without computing anything.
+
+    The next MPI call first takes `flops` divided by the speed of the core (flop/s), whatever
+    `--compute` says; on a core without a speed, by that of this computer. As `smpi_execute_flops`
+    of SMPI. Without a simulation it does nothing. Raises ValueError for a negative number.
+    """
+    if not 0.0 <= flops < math.inf:
+        raise ValueError(f"execute: expected a number of operations from 0 on, got {flops!r}")
+    if executed is not None:
+        executed(float(flops))

@@ -11,7 +11,7 @@ from pysmpi.version import HOME
 
 if TYPE_CHECKING:
     from pysmpi.reports.result import Result
-    from pysmpi.time.figures import FoldingFigures, ShadowFigures, SteadyFigures
+    from pysmpi.time.figures import EnergyFigures, FoldingFigures, ShadowFigures, SteadyFigures
 
 
 def interpreted() -> bool:
@@ -68,6 +68,8 @@ def summary(result: Result) -> str:
     if result.unreceived is not None:
         lines.append(f"warning: {result.unreceived}")
     lines += [f"warning: {one}" for one in result.remarks]
+    if result.energy is not None:
+        lines.append(_energy(result.energy))
     if result.twin is not None:
         lines.append(result.twin)
     if result.no_effect:
@@ -128,6 +130,19 @@ def _compute(result: Result) -> str:
     if factor is None:
         return f"{result.compute} scaled to cores of several speeds ({here})"
     return f"{result.compute} x {factor:.3g} ({here}, simulated: {speed / factor / 1e9:.3g})"
+
+
+def _energy(energy: EnergyFigures) -> str:
+    """The joules of hosts and links, and the part that they take without work."""
+    parts = [*energy["hosts"], *energy["links"]]
+    idle = sum(one["idle_joules"] for one in parts)
+    hosts = sum(one["joules"] for one in energy["hosts"])
+    links = sum(one["joules"] for one in energy["links"])
+    said = [f"energy {energy['joules']:.4g} J"]
+    if energy["hosts"] and energy["links"]:
+        said.append(f"hosts {hosts:.4g} J, links {links:.4g} J")
+    said.append(f"{idle / energy['joules'] if energy['joules'] else 0.0:.1%} without any work")
+    return ", ".join(said)
 
 
 def _steady(steady: SteadyFigures) -> str:

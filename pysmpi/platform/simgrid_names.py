@@ -89,7 +89,7 @@ _PRIVATE = "each rank has modules of its own"
 _MEMORY = "--fold lets ranks share arrays"
 _SMPIRUN = "smpirun sets it for itself"
 _DEBUG = "it is about SimGrid's own process"
-_ENERGY = "pysmpi computes no energy and no load"
+_ENERGY = "the report has the energy of a platform that gives a power, and the load of hosts"
 
 _ROWS = [  # fmt: skip
     # Processes of the simulator.

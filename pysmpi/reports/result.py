@@ -17,6 +17,7 @@ from pysmpi.text import count, did_you_mean, seconds
 from pysmpi.time.figures import (
     AnalysisFigures,
     BlockFigures,
+    EnergyFigures,
     FoldingFigures,
     PathPlaceFigures,
     RankFigures,
@@ -65,7 +66,8 @@ class Result:
     factors. `options` are those that differ from their defaults. If a strategy decided the order of
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `twin` says how far the calls are those of the full run of
-    `--twin`. `unreceived` is a remark on messages that nobody received in
+    `--twin`. `energy` has the joules of hosts, links and ranks if the platform gives their power.
+    `unreceived` is a remark on messages that nobody received in
     a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
     time. `remarks` tell what does not fit of a recording of compute, and whether ranks share
     cores. `lost` names the ranks that failed while the others went on. `no_effect` names the
@@ -109,6 +111,7 @@ class Result:
     schedule: str | None = None
     schedule_note: str | None = None
     twin: str | None = None
+    energy: EnergyFigures | None = None
     repeat: str | None = None
 
     def __str__(self) -> str:

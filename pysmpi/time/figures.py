@@ -81,6 +81,37 @@ class FoldingFigures(TypedDict):
     lines: list[FoldedLineFigures]
 
 
+class HostEnergyFigures(TypedDict):
+    """The energy of a host; `load` is the part of its cores that was in use."""
+
+    host: str
+    joules: float
+    idle_joules: float
+    busy_seconds: float
+    load: float
+
+
+class LinkEnergyFigures(TypedDict):
+    """The energy of a link, and the bytes that it carried, cross-traffic included."""
+
+    link: str
+    joules: float
+    idle_joules: float
+    bytes: float
+
+
+class EnergyFigures(TypedDict):
+    """The energy of hosts and links that have a power; `ranks` are the joules of each rank.
+
+    Ranks of a host share what none of them causes alone.
+    """
+
+    joules: float
+    hosts: list[HostEnergyFigures]
+    links: list[LinkEnergyFigures]
+    ranks: list[float]
+
+
 class SteadyFigures(TypedDict):
     """The times of blocks with `--compute steady` (seconds of this computer)."""
 

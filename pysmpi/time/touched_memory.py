@@ -1,4 +1,4 @@
-"""`pysmpi.touch` in a run: accesses of the program pass through its core's caches."""
+"""`pysmpi.touch` and `pysmpi.execute` in a run: accesses to caches, and operations of a core."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pysmpi import hints
 from pysmpi.kernel.plan import Transport
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.locations import place_of
+from pysmpi.time.host_speed import host_speed
 
 
 @contextmanager
@@ -24,9 +25,15 @@ def followed_by(transport: Transport) -> Iterator[None]:
         touch(process.slot, place, nbytes, bool(write))
         rank.leave()
 
-    before = hints.touched
+    def executed(flops: float) -> None:
+        rank = current()
+        speed = rank.host.speed
+        rank.process.owe(flops / (host_speed() if speed is None else speed))
+
+    before = hints.touched, hints.executed
+    hints.executed = executed
     hints.touched = None if touch is None else touched
     try:
         yield
     finally:
-        hints.touched = before
+        hints.touched, hints.executed = before

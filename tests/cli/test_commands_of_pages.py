@@ -27,7 +27,7 @@ DOCS = ROOT / "docs"
 RECIPES = """
     from-mpiexec from-smpirun compiled-programs describe-my-cluster compare-collectives
     find-a-race test-in-ci sample-and-fold profile-compute replay-a-real-run debug-with-an-editor
-    add-your-own sweep-a-study
+    add-your-own sweep-a-study predict-energy
 """.split()
 PATH = [
     *sorted((DOCS / "start").glob("*.md")),
