@@ -46,6 +46,9 @@ if facts.holds("frame-stacks"):
     except ImportError:  # pysmpi was installed without a C compiler
         pass
 
+# Whether the stacks of ranks can be read: not in Python 3.14, nor without a C compiler.
+MEETS = _read is not None and sys.version_info < (3, 14)
+
 # A rank has its own.
 _pread, _fstat = os.pread, os.fstat
 
@@ -100,7 +103,7 @@ class States:
         """The digest of the present state; None if there is none."""
         universe, control = self.universe, self.control
         engine = control.engine
-        if _read is None or not engine.queue.empty() or self.files.written:
+        if not MEETS or not engine.queue.empty() or self.files.written:
             return None
         if engine.now > 0.0 and (self.clocks or universe.noting_clocks is not self._note):
             return None

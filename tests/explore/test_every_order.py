@@ -15,6 +15,7 @@ from every_order import ANY, DEADLOCK, Program
 
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
+from pysmpi.explore.states import MEETS
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options
@@ -81,7 +82,7 @@ def test_random_programs_have_all_their_outcomes(part: int) -> None:
 
 def test_orders_that_meet_have_all_their_outcomes() -> None:
     results = [assert_meets(every_order.random_program(seed, 6)) for seed in range(COUNT)]
-    assert sum(result.meetings for result in results) > COUNT // 5
+    assert not MEETS or sum(result.meetings for result in results) > COUNT // 5
 
 
 @pytest.mark.parametrize("seed", SEEDS)
