@@ -30,8 +30,10 @@ finish(int status, int quick)
             _exit(status);
         PYTHON(PSM_EXIT, status, quick);
     }
-    if (!quick)
+    if (!quick) {
         call_endings(process);
+        destroy(process);
+    }
     for (int i = 1; i < 3 && !quick; i++)
         if (process->streams[i] != NULL)
             fflush(process->streams[i]);
@@ -55,9 +57,11 @@ own_abort(void)
 static int
 own_cxa_atexit(void (*function)(void *), void *value, void *library)
 {
-    ending *made = malloc(sizeof *made);
     Process *process = caller();
     (void)library;
+    if (process != NULL && process->shared && value != NULL)
+        return 0; /* another rank may still use the object */
+    ending *made = malloc(sizeof *made);
     if (made == NULL || process == NULL) {
         free(made);
         return -1;
@@ -65,13 +69,6 @@ own_cxa_atexit(void (*function)(void *), void *value, void *library)
     *made = (ending){process->endings, function, value};
     process->endings = made;
     return 0;
-}
-
-/* What programs call under this name, see elf.py. */
-__attribute__((visibility("default"))) int
-psmxa_atexit(void (*function)(void *), void *value, void *library)
-{
-    return own_cxa_atexit(function, value, library);
 }
 
 static void call_plain(void *function) { ((void (*)(void))function)(); }
@@ -83,8 +80,16 @@ own_atexit(void (*function)(void))
 }
 
 static int
-own_start_main(int (*program)(int, char **, char **), int count, char **words)
+own_start_main(int (*program)(int, char **, char **), int count, char **words,
+               void (*constructors)(int, char **, char **))
 {
+    if (constructors != NULL) { /* of older executables */
+        running->images[0].constructed = 1;
+        construct(running);
+        if (running->shared != 2)
+            constructors(count, words, words + count + 1);
+    } else
+        construct(running);
     finish(program(count, words, words + count + 1) & 0xff, 0);
     return 0;
 }
@@ -188,7 +193,7 @@ char *
 own_getenv(const char *name)
 {
     size_t length = strlen(name);
-    char **entry = running != NULL ? running->variables : environ;
+    char **entry = running != NULL ? *running->environment : environ;
     for (; entry != NULL && *entry != NULL; entry++)
         if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
             return *entry + length + 1;
@@ -200,7 +205,7 @@ own_getenv(const char *name)
 static char **
 variable(const char *name, size_t length)
 {
-    char **entry = running->variables;
+    char **entry = *running->environment;
     while (*entry != NULL && !(strncmp(*entry, name, length) == 0 && (*entry)[length] == '='))
         entry++;
     return entry;
@@ -214,13 +219,13 @@ own_putenv(char *text)
         return -1;
     char **entry = variable(text, (size_t)(end - text));
     if (*entry == NULL) {
-        size_t count = (size_t)(entry - running->variables);
+        size_t count = (size_t)(entry - *running->environment);
         char **longer = malloc((count + 2) * sizeof *longer);
         if (longer == NULL)
             return -1;
-        memcpy(longer, running->variables, count * sizeof *longer);
+        memcpy(longer, *running->environment, count * sizeof *longer);
         longer[count + 1] = NULL;
-        running->variables = longer;
+        *running->environment = longer;
         entry = longer + count;
     }
     *entry = text;
@@ -256,7 +261,7 @@ own_unsetenv(const char *name)
 static int
 own_clearenv(void)
 {
-    *running->variables = NULL;
+    **running->environment = NULL;
     return 0;
 }
 
@@ -272,6 +277,62 @@ own_gethostname(char *name, size_t length)
     if (elsewhere())
         return gethostname(name, length);
     return (int)PYTHON(PSM_HOSTNAME, (intptr_t)name, (long long)length);
+}
+
+/* Libraries that write to descriptors themselves, as that of Fortran does. */
+
+static ssize_t
+own_write(int descriptor, const void *data, size_t size)
+{
+    if (elsewhere() || (descriptor != 1 && descriptor != 2))
+        return write(descriptor, data, size);
+    return (ssize_t)PYTHON(PSM_WRITE, descriptor, (intptr_t)data, (long long)size);
+}
+
+static ssize_t
+own_read(int descriptor, void *data, size_t size)
+{
+    if (elsewhere() || descriptor != 0)
+        return read(descriptor, data, size);
+    return (ssize_t)PYTHON(PSM_READ, descriptor, (intptr_t)data, (long long)size);
+}
+
+/* Libraries that the program opens: those of the rank, if they have to be. */
+
+static void *
+program_dlopen(const char *name, int flags)
+{
+    Process *process = caller();
+    if (process == NULL)
+        return dlopen(name, flags);
+    if (name == NULL)
+        return process->images[0].handle;
+    void *handle = (void *)(intptr_t)PYTHON(PSM_LOAD, (intptr_t)name, flags);
+    if (handle == NULL)
+        return dlopen(name, flags);
+    construct(process);
+    return handle;
+}
+
+static void *
+own_dlsym(void *handle, const char *name)
+{
+    Process *process = caller();
+    void *function = process != NULL ? replacement_of(name, PROGRAM) : NULL;
+    if (function == NULL && process != NULL && handle == RTLD_DEFAULT)
+        for (int i = 0; i < process->images_count && function == NULL; i++)
+            function = dlsym(process->images[i].handle, name);
+    return function != NULL ? function : dlsym(handle, name);
+}
+
+static int
+own_dlclose(void *handle)
+{
+    Process *process = caller();
+    for (int i = 0; process != NULL && i < process->images_count; i++)
+        if (process->images[i].handle == handle)
+            return 0; /* it stays until the rank ends */
+    return dlclose(handle);
 }
 
 typedef struct {
@@ -315,6 +376,11 @@ static const replacement OF_PROGRAMS[] = {
     {"__posix_getopt", (void *)own_posix_getopt},
     {"getopt_long", (void *)own_getopt_long},
     {"getopt_long_only", (void *)own_getopt_long_only},
+    {"write", (void *)own_write},
+    {"read", (void *)own_read},
+    {"dlopen", (void *)program_dlopen},
+    {"dlsym", (void *)own_dlsym},
+    {"dlclose", (void *)own_dlclose},
     {NULL, NULL},
 };
 
@@ -329,68 +395,9 @@ replacing(const replacement *table, const char *name)
     return NULL;
 }
 
-/* Of the library of Fortran, which all ranks share: they end, write and read clocks as their programs
-   do. Outside of programs, it does what it always does. */
-
-static int inside(void) { return running != NULL && running->on_own && pthread_equal(pthread_self(), thread); }
-
-static void
-shared_exit(int status)
-{
-    if (inside())
-        own_exit(status);
-    exit(status);
-}
-
-static void
-shared_abort(void)
-{
-    if (inside())
-        own_abort();
-    abort();
-}
-
-static ssize_t
-shared_write(int descriptor, const void *data, size_t size)
-{
-    if (inside() && (descriptor == 1 || descriptor == 2))
-        return (ssize_t)PYTHON(PSM_WRITE, descriptor, (intptr_t)data, (long long)size);
-    return write(descriptor, data, size);
-}
-
-static ssize_t
-shared_read(int descriptor, void *data, size_t size)
-{
-    if (inside() && descriptor == 0)
-        return (ssize_t)PYTHON(PSM_READ, descriptor, (intptr_t)data, (long long)size);
-    return read(descriptor, data, size);
-}
-
-static int
-shared_clock_gettime(clockid_t clock, struct timespec *result)
-{
-    return inside() ? own_clock_gettime(clock, result) : clock_gettime(clock, result);
-}
-
-static int
-shared_gettimeofday(struct timeval *result, void *zone)
-{
-    return inside() ? own_gettimeofday(result, zone) : gettimeofday(result, zone);
-}
-
-static const replacement OF_FORTRAN[] = {
-    {"exit", (void *)shared_exit},
-    {"abort", (void *)shared_abort},
-    {"write", (void *)shared_write},
-    {"read", (void *)shared_read},
-    {"clock_gettime", (void *)shared_clock_gettime},
-    {"gettimeofday", (void *)shared_gettimeofday},
-    {NULL, NULL},
-};
-
 /* A library that opens an MPI library, or one that needs it, gets what an import would. */
 static void *
-own_dlopen(const char *name, int flags)
+library_dlopen(const char *name, int flags)
 {
     const char *file = NULL;
     if (name != NULL && !elsewhere())
@@ -398,15 +405,11 @@ own_dlopen(const char *name, int flags)
     return file != NULL ? dlopen(file, flags & ~RTLD_GLOBAL) : dlopen(name, flags);
 }
 
-static const replacement OF_LIBRARIES[] = {{"dlopen", (void *)own_dlopen}, {NULL, NULL}};
-
 void *
 replacement_of(const char *name, int kind)
 {
-    if (kind == FORTRAN_LIBRARY)
-        return replacing(OF_FORTRAN, name);
     if (kind == LIBRARY && strcmp(name, "dlopen") == 0)
-        return replacing(OF_LIBRARIES, name);
+        return (void *)library_dlopen;
     void *function = replacing(REPLACED, name);
     return function != NULL || kind != PROGRAM ? function : replacing(OF_PROGRAMS, name);
 }

@@ -28,7 +28,7 @@ PyObject *arrive, *leave_name;
 Process *
 caller(void)
 {
-    return running != NULL && (running->on_own || running->loading) ? running : NULL;
+    return running != NULL && running->on_own ? running : NULL;
 }
 
 int elsewhere(void) { return !pthread_equal(pthread_self(), thread); }
@@ -39,7 +39,7 @@ owner_of(uintptr_t address)
 {
     pthread_mutex_lock(&processes_lock);
     Process *each = processes;
-    while (each != NULL && address - each->base >= each->size)
+    while (each != NULL && image_at(each, address) == NULL)
         each = each->next;
     pthread_mutex_unlock(&processes_lock);
     return each;
@@ -49,7 +49,6 @@ void
 leave(Process *process)
 {
     process->on_own = 0;
-    process->loading = 0;
     _longjmp(process->frames->leave, 1);
 }
 
@@ -120,8 +119,9 @@ serve(call *self, PyObject *handler)
     PyObject *timer = process->timer == Py_None ? NULL : process->timer;
     if (timer != NULL)
         Py_XDECREF(PyObject_CallMethodNoArgs(timer, arrive));
-    uintptr_t site = (uintptr_t)process->site - process->base;
-    values[0] = PyLong_FromSsize_t(process->size && site < process->size ? (Py_ssize_t)site | process->number : 0);
+    const image *code = image_at(process, (uintptr_t)process->site);
+    values[0] = PyLong_FromSsize_t(
+        code != NULL ? (Py_ssize_t)((uintptr_t)process->site - code->base) | code->number : 0);
     if (process->refused)
         Py_XDECREF(PyObject_CallMethod(missing, "thread", NULL));
     else if (values[0] != NULL) {
@@ -193,8 +193,7 @@ say(const char *text)
         abort();
 }
 
-/* End the rank whose library has called, with the exception that is set. */
-static void
+void
 end_rank(void)
 {
     PyObject *type, *value, *trace;
@@ -269,20 +268,13 @@ enter(call *self, void *site)
         enter_directly(self);
         return;
     }
-    if (process->on_own)
-        settle(process, (uintptr_t)__builtin_frame_address(0));
+    settle(process, (uintptr_t)__builtin_frame_address(0));
     self->process = process;
     process->site = site;
-    if (process->on_own) {
-        process->on_own = 0;
-        void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
-        psm_on_stack(top, dispatch, self, &process->own);
-        process->on_own = 1;
-    } else {
-        process->loading = 0;
-        dispatch(self);
-        process->loading = 1;
-    }
+    process->on_own = 0;
+    void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
+    psm_on_stack(top, dispatch, self, &process->own);
+    process->on_own = 1;
     install(process);
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from signal import Signals
 
-from pysmpi.abi import chapters, engine, smpi
+from pysmpi.abi import chapters, engine, sites, smpi
 from pysmpi.abi import process as process_calls
+from pysmpi.abi.copies import original_of
 from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
 from pysmpi.abi.process import CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
@@ -18,7 +21,7 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
-from pysmpi.python.frames import with_callers
+from pysmpi.python.frames import shorten, with_callers
 from pysmpi.ranks.stopping import END_RANK
 
 
@@ -57,6 +60,19 @@ class _Callbacks:
             "called MPI from another thread than its main one, the only one that pysmpi serves "
             "(MPI_THREAD_FUNNELED)",
         )
+
+    def crash(self, signal: int, path: str | None, offset: int, name: str | None) -> None:
+        """End the job after a fault of a library; nothing if no rank runs."""
+        if current().program is None:
+            return
+        file = original_of(path or "") or path or "a library"
+        place, line, function = sites.place_of(sites.number_of(file) << sites.SHIFT | offset + 1)
+        if line and os.path.exists(place):
+            where = f"at {shorten(place)}:{line} in {function}"
+        else:
+            known = "a function" if function == "?" else function
+            where = f"in {name or known} of {os.path.basename(file)}"
+        current().abort(128 + signal, f"got signal {Signals(signal).name} {where}")
 
     def process(self) -> CompiledProcess | None:
         """The process of the rank whose library calls; None if no rank runs."""

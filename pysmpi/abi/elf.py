@@ -21,15 +21,14 @@ MPI = re.compile(
     r"lib(mpi|mpi_(?!cxx\b)[\w-]+|mpich\w*|mpifort\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
-# Destructors that constructors register have to be the rank's from the beginning: `c_library.c` has
-# a function for it. Other names may be ends of this one.
-_AT_EXIT, _OWN_AT_EXIT = b"\0__cxa_atexit\0", b"\0psmxa_atexit\0"
-
 MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
 _LOAD, _DYNAMIC, _TLS = 1, 2, 7
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _FLAGS_1, _RPATH, _RUNPATH = 1, 5, 6, 10, 0x6FFFFFFB, 15, 29
 _SONAME, _TEXTREL, _FLAGS, _HASH, _GNU_HASH = 14, 22, 30, 4, 0x6FFFFEF5
+# DT_INIT, DT_FINI, and the arrays of constructors and destructors with their sizes. In programs,
+# these are the rank's: the loader does not know the tags that take their place, see `images.c`.
+_CALLED, _HIDDEN = (12, 13, 25, 26, 27, 28), 0x60500000
 _WEAK, _UNIQUE = 2, 10  # kinds of symbols
 _PIE = 0x08000000
 _MACHINES = {62: "x86-64", 183: "aarch64"}
@@ -42,20 +41,6 @@ def replacement(name: str) -> str | None:
     except UnservedError:
         return None
     return None if wanted is None else wanted[1]
-
-
-@dataclass
-class Executable:
-    """An executable: its contents as each rank loads them, and its entry point."""
-
-    path: str
-    data: bytes
-    entry: int
-    needed: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)  # where it looks for libraries first
-    size: int = 0  # bytes of its addresses
-    libraries: set[str] = field(default_factory=set)  # of pysmpi's, that replace MPI libraries
-    undefined: frozenset[str] = frozenset()  # the functions and variables of libraries that it uses
 
 
 def needs_mpi(data: bytes) -> bool:
@@ -99,49 +84,21 @@ def _read(path: str, data: bytes) -> Executable:
             path, "one with thread-local variables, put these into a shared library (-shared)"
         )
 
-    def place(address: int) -> int:
-        for segment in segments:
-            if segment[0] == _LOAD and segment[3] <= address < segment[3] + segment[5]:
-                return int(segment[2] + address - segment[3])
-        raise ValueError(address)
-
-    changed = bytearray(data)
-    (table,) = [part for part in segments if part[0] == _DYNAMIC]
-    tags, places, needed, searched = _dynamic(data, range(table[2], table[2] + table[5], 16))
-    if _FLAGS_1 in tags:
-        struct.pack_into("<Q", changed, places[_FLAGS_1], tags[_FLAGS_1] & ~_PIE)
-    names = place(tags[_STRTAB])
-
-    def text(index: int) -> str:
-        return data[names + index : data.index(b"\0", names + index)].decode("utf-8", "replace")
-
-    result = Executable(path, b"", entry)
+    result = Executable(path)
+    _read_into(result, data)
+    result.entry = entry
     result.size = max(part[3] + part[6] for part in segments if part[0] == _LOAD)
-    libraries = [text(index) for index in needed]
-    for index, name, own in zip(needed, libraries, replacements(path, libraries)):
-        if own is None:
-            result.needed.append(name)
-            continue
-        result.libraries.add(own)
-        end = names + index + len(name)
-        changed[names + index : end] = own.encode().ljust(len(name), b"\0")
-    result.paths = [part for index in searched for part in text(index).split(":") if part]
-    at = data.find(_AT_EXIT, names, names + tags[_STRSZ])
-    if at >= 0:
-        changed[at : at + len(_AT_EXIT)] = _OWN_AT_EXIT
-    result.data = bytes(changed)
-    result.undefined = frozenset(
-        _undefined(data, place(tags[_SYMTAB]), names, _symbols(data, tags, place))
-    )
+    if _FLAGS_1 in result.tags:
+        at, value = result.tags[_FLAGS_1]
+        result.changes.append((at + 8, struct.pack("<Q", value & ~_PIE)))
+    libraries = [name for _, name in result.needed]
+    result.libraries = {each for each in replacements(path, libraries) if each is not None}
     return result
 
 
-def _dynamic(
-    data: Any, table: range
-) -> tuple[dict[int, int], dict[int, int], list[int], list[int]]:
-    """The entries of a dynamic section: values and their places by tag, needed names, paths."""
-    tags: dict[int, int] = {}
-    places: dict[int, int] = {}
+def _dynamic(data: Any, table: range) -> tuple[dict[int, tuple[int, int]], list[int], list[int]]:
+    """The entries of a dynamic section: offsets and values by tag, needed names, paths."""
+    tags: dict[int, tuple[int, int]] = {}
     needed: list[int] = []
     searched: list[int] = []
     for at in table:
@@ -153,9 +110,8 @@ def _dynamic(
         elif tag in (_RPATH, _RUNPATH):
             searched.append(value)
         else:
-            tags[tag] = value
-            places[tag] = at + 8
-    return tags, places, needed, searched
+            tags[tag] = at, value
+    return tags, needed, searched
 
 
 class MappedPart(NamedTuple):
@@ -181,6 +137,26 @@ class SharedLibrary:
     kept: list[tuple[int, int]] = field(default_factory=list)  # where copies differ
     relocated_text: bool = False  # its code differs by address
     calls_mpi: bool = False  # whether it uses functions of MPI that it does not define
+    size: int = 0  # bytes of its addresses
+    tags: dict[int, tuple[int, int]] = field(default_factory=dict)  # of the dynamic section
+    symbols: range = field(default_factory=lambda: range(0))  # offsets in the file
+    names: int = 0  # of symbols: their offset in the file
+
+    def of_program(self) -> list[tuple[int, bytes]]:
+        """What copies for a program change beside: its rank calls constructors and destructors."""
+        return [
+            (self.tags[tag][0], struct.pack("<Q", _HIDDEN | tag))
+            for tag in _CALLED
+            if tag in self.tags
+        ]
+
+
+@dataclass
+class Executable(SharedLibrary):
+    """An executable, its entry point, and what it needs."""
+
+    entry: int = 0
+    libraries: set[str] = field(default_factory=set)  # of pysmpi's, that replace MPI libraries
 
 
 def read_library(path: str) -> SharedLibrary | None:
@@ -196,18 +172,25 @@ def _read_library(path: str, data: Any) -> SharedLibrary | None:
     kind, machine = struct.unpack_from("<HH", data, 16)
     if data[:6] != MAGIC + b"\2\1" or kind != 3 or machine not in _MACHINES:
         return None
+    result = SharedLibrary(path)
+    _read_into(result, data)
+    return result if result.symbols else None
+
+
+def _read_into(result: SharedLibrary, data: Any) -> None:
+    """Read the segments, the dynamic section and the symbols of a file."""
     (headers,) = struct.unpack_from("<Q", data, 32)
     step, count = struct.unpack_from("<HH", data, 54)
-    result = SharedLibrary(path)
     dynamic = range(0)
     for i in range(count):
-        type_, flags, offset, address, _, size, _, _ = struct.unpack_from(
+        type_, flags, offset, address, _, size, memory, _ = struct.unpack_from(
             "<IIQQQQQQ", data, headers + i * step
         )
         if type_ == _LOAD:
             result.segments.append(
                 MappedPart(offset, size, address, bool(flags & 2), bool(flags & 1))
             )
+            result.size = max(result.size, address + memory)
         elif type_ == _DYNAMIC:
             dynamic = range(offset, offset + size, 16)
 
@@ -217,9 +200,10 @@ def _read_library(path: str, data: Any) -> SharedLibrary | None:
                 return segment.offset + address - segment.address
         raise ValueError(address)
 
-    tags, _, needed, searched = _dynamic(data, dynamic)
+    result.tags, needed, searched = _dynamic(data, dynamic)
+    tags = {tag: value for tag, (_, value) in result.tags.items()}
     if _STRTAB not in tags or _SYMTAB not in tags:
-        return None
+        return
     first, names = place(tags[_SYMTAB]), place(tags[_STRTAB])
 
     def text(index: int) -> str:
@@ -230,6 +214,7 @@ def _read_library(path: str, data: Any) -> SharedLibrary | None:
         result.soname = names + tags[_SONAME], text(tags[_SONAME])
     result.paths = [part for index in searched for part in text(index).split(":") if part]
     count = _symbols(data, tags, place)
+    result.symbols, result.names = range(first, first + 24 * count, 24), names
     result.kept = [(first, first + 24 * count), (names, names + tags[_STRSZ])]
     result.relocated_text = _TEXTREL in tags or bool(tags.get(_FLAGS, 0) & 4)
     for at, entry in enumerate(struct.iter_unpack("<IBBHQQ", data[first : first + 24 * count])):
@@ -239,7 +224,6 @@ def _read_library(path: str, data: Any) -> SharedLibrary | None:
         elif info >> 4 == _UNIQUE and section:
             # All copies would have one variable: a weak one belongs to each.
             result.changes.append((first + 24 * at + 4, bytes([_WEAK << 4 | info & 15])))
-    return result
 
 
 def _symbols(data: Any, tags: dict[int, int], place: Callable[[int], int]) -> int:
@@ -282,12 +266,13 @@ def replacements(path: str, libraries: list[str]) -> list[str | None]:
     return result
 
 
-def _undefined(data: bytes, first: int, names: int, count: int) -> list[str]:
-    """The names of symbols without a section, and of variables that are copied from libraries."""
-    found = []
-    for at in range(first, first + 24 * count, 24):
-        name, kind, _, section = struct.unpack_from("<IBBH", data, at)
-        if section == 0 or kind & 15 == 1:
-            end = data.index(b"\0", names + name)
-            found.append(data[names + name : end].decode("utf-8", "replace"))
-    return found
+def undefined(library: SharedLibrary) -> set[str]:
+    """The names of functions and variables of other libraries that a file uses."""
+    names = set()
+    with open(library.path, "rb") as stream, mmap(stream.fileno(), 0, access=ACCESS_READ) as data:
+        for at in library.symbols:
+            name, kind, _, section = struct.unpack_from("<IBBH", data, at)
+            if section == 0 or kind & 15 == 1:  # executables have copies of variables
+                end = data.find(b"\0", library.names + name)
+                names.add(data[library.names + name : end].decode("utf-8", "replace"))
+    return names

@@ -82,7 +82,11 @@ slot(int number)
     return process != NULL ? &process->slots[number] : NULL;
 }
 
-static void *program(void) { return running != NULL ? running->library : NULL; }
+static void *
+program(void)
+{
+    return running != NULL && running->images_count > 0 ? running->images[0].handle : NULL;
+}
 
 /* core(): the address of what libraries of other binary interfaces need. */
 static PyObject *
@@ -94,8 +98,29 @@ core(PyObject *module, PyObject *Py_UNUSED(args))
     return PyLong_FromVoidPtr(&functions);
 }
 
+/* adopt_cxx_streams(): let the streams of C++ write to those of the rank that runs. */
+static PyObject *
+adopt_cxx(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    adopt_cxx_streams();
+    Py_RETURN_NONE;
+}
+
+static void stop_watching(PyObject *Py_UNUSED(guard)) { ignore_faults(); }
+
+/* watch(): an object during whose life faults of libraries end the rank that has called them. */
+static PyObject *
+watch(PyObject *module, PyObject *Py_UNUSED(args))
+{
+    PyObject *guard = PyCapsule_New((void *)&running, "watch", stop_watching);
+    if (guard != NULL)
+        watch_faults();
+    return guard;
+}
+
 static PyMethodDef methods[] = {
-    {"adopt", adopt, METH_VARARGS, NULL},
+    {"adopt_cxx_streams", adopt_cxx, METH_NOARGS, NULL},
+    {"handle", handle_of, METH_VARARGS, NULL},
     {"core", core, METH_NOARGS, NULL},
     {"constants", constants, METH_NOARGS, NULL},
     {"open", open_library, METH_VARARGS, NULL},
@@ -103,6 +128,7 @@ static PyMethodDef methods[] = {
     {"export", export_functions, METH_NOARGS, NULL},
     {"stack", stack_of_thread, METH_NOARGS, NULL},
     {"start", start, METH_VARARGS, NULL},
+    {"watch", watch, METH_NOARGS, NULL},
     {"stop", stop, METH_NOARGS, NULL},
     {"functions", functions, METH_NOARGS, NULL},
     {NULL},

@@ -1,4 +1,3 @@
-#include <link.h>
 #include <stdint.h>
 
 /* The functions of the library that programs are linked with, by number. */
@@ -19,6 +18,7 @@ enum {
     PSM_GETPID,
     PSM_HOSTNAME,
     PSM_EXIT,
+    PSM_LOAD, /* a library that a program opens */
     PSM_EXECUTE, /* of smpi.c */
     PSM_EXECUTE_FLOPS,
     PSM_SAMPLE,
@@ -36,11 +36,6 @@ extern const int psm_functions_count;
 
 long long psm_call(int number, const long long *arguments, void *site);
 double psm_real(int number, const long long *arguments, void *site);
-
-/* Copy the variables of pysmpi's libraries of which an executable that was loaded has copies; call
-   `other(data, name, copy)` for those of other libraries. */
-void psm_copy_objects(const struct link_map *map,
-                      void (*other)(void *data, const char *name, void *copy), void *data);
 
 /* What the engine gives the libraries of other binary interfaces (see `family.h`). */
 

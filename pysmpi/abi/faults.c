@@ -1,21 +1,24 @@
-/* Faults and interruptions of programs. */
+/* Faults and interruptions of programs, and faults of libraries that ranks in Python call. */
 
 #include "process.h"
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 /* A fault of a program ends its rank, not the process that simulates. */
 
 static const int FAULTS[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 #define FAULT_KINDS (sizeof FAULTS / sizeof *FAULTS)
 static struct sigaction outer_actions[FAULT_KINDS];
-static char handler_stack[64 * 1024];
+static char handler_stack[256 * 1024];
 static int programs; /* that run or wait */
+static int watchers; /* of faults: these, and ranks in Python with libraries that call MPI */
 
 static uintptr_t
 instruction(const ucontext_t *context)
@@ -27,15 +30,112 @@ instruction(const ucontext_t *context)
 #endif
 }
 
-static void
-fault(int number, siginfo_t *info, void *context)
+static uintptr_t
+stack_pointer(const ucontext_t *context)
 {
+#if defined(__x86_64__)
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+#else
+    return (uintptr_t)context->uc_mcontext.sp;
+#endif
+}
+
+/* The function of a program that has called the one with a fault, by a walk along the stack. */
+
+typedef struct {
+    const Process *process;
+    uintptr_t found;
+} search;
+
+static _Unwind_Reason_Code
+look_at_frame(struct _Unwind_Context *frame, void *pointer)
+{
+    search *self = pointer;
+    const uintptr_t at = _Unwind_GetIP(frame);
+    if (image_at(self->process, at) == NULL)
+        return _URC_NO_REASON;
+    self->found = at;
+    return _URC_END_OF_STACK;
+}
+
+static volatile sig_atomic_t walking;
+static sigjmp_buf walked;
+
+static uintptr_t
+calling_function(const Process *process)
+{
+    search self = {process, 0};
+    walking = 1;
+    if (_setjmp(walked) == 0) /* the stack may be damaged */
+        _Unwind_Backtrace(look_at_frame, &self);
+    walking = 0;
+    return self.found;
+}
+
+/* A fault of a library below frames of Python: the rank ends as by an exception of the call. */
+
+static struct {
+    int number;
+    uintptr_t at;
+} library_fault;
+
+static void
+end_faulty_rank(void)
+{
+    const int number = library_fault.number;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    Dl_info place = {0};
+    dladdr((void *)library_fault.at, &place);
+    PyErr_Clear();
+    PyObject *result = PyObject_CallMethod(
+        missing, "crash", "iznz", number, place.dli_fname,
+        (Py_ssize_t)(library_fault.at - (uintptr_t)place.dli_fbase), place.dli_sname);
+    if (result == NULL && PyErr_Occurred())
+        end_rank(); /* does not return */
+    PyGILState_Release(lock);
+    for (size_t i = 0; i < FAULT_KINDS; i++) /* no rank runs: as without us */
+        if (FAULTS[i] == number)
+            sigaction(number, &outer_actions[i], NULL);
+    raise(number);
+    abort();
+}
+
+/* Let the thread continue in `end_faulty_rank`, as if the instruction with the fault had called it. */
+static void
+divert(ucontext_t *context)
+{
+    const uintptr_t top = (stack_pointer(context) - BELOW) & ~(uintptr_t)15;
+#if defined(__x86_64__)
+    context->uc_mcontext.gregs[REG_RSP] = (greg_t)(top - sizeof(void *));
+    context->uc_mcontext.gregs[REG_RIP] = (greg_t)end_faulty_rank;
+#else
+    context->uc_mcontext.sp = top;
+    context->uc_mcontext.pc = (uintptr_t)end_faulty_rank;
+#endif
+}
+
+static void
+fault(int number, siginfo_t *info, void *pointer)
+{
+    ucontext_t *context = pointer;
     Process *process = running;
-    if (process != NULL && process->on_own && pthread_equal(pthread_self(), thread)) {
+    const int ours = pthread_equal(pthread_self(), thread);
+    if (ours && walking)
+        _longjmp(walked, 1);
+    if (ours && process != NULL && process->on_own) {
         process->crash = number;
         process->at = instruction(context);
         process->fault = (uintptr_t)info->si_addr;
+        process->caller = image_at(process, process->at) == NULL ? calling_function(process) : 0;
         leave(process);
+    }
+    const uintptr_t distance = stack_pointer(context) - (uintptr_t)info->si_addr;
+    const int overflow = number == SIGSEGV && distance < GUARD;
+    if (ours && missing != NULL && !overflow && Py_IsInitialized() && library_fault.number == 0) {
+        library_fault.number = number;
+        library_fault.at = instruction(context);
+        divert(context);
+        return;
     }
     for (size_t i = 0; i < FAULT_KINDS; i++)
         if (FAULTS[i] == number)
@@ -101,38 +201,57 @@ stop_ticks(void)
 }
 
 void
-catch_faults(void)
+watch_faults(void)
 {
-    if (programs++ != 0)
+    if (watchers++ != 0)
         return;
-    start_ticks();
     stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
     struct sigaction action = {.sa_sigaction = fault};
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    library_fault.number = 0;
     sigaltstack(&stack, NULL);
     for (size_t i = 0; i < FAULT_KINDS; i++)
         sigaction(FAULTS[i], &action, &outer_actions[i]);
 }
 
 void
-release_faults(void)
+ignore_faults(void)
 {
-    if (--programs != 0)
-        return;
-    stop_ticks();
-    for (size_t i = 0; i < FAULT_KINDS; i++)
-        sigaction(FAULTS[i], &outer_actions[i], NULL);
+    if (--watchers == 0)
+        for (size_t i = 0; i < FAULT_KINDS; i++)
+            sigaction(FAULTS[i], &outer_actions[i], NULL);
 }
 
-/* What ended a program: the signal, the place, whether its stack is full, library and function. */
+void
+begin_program(void)
+{
+    watch_faults();
+    if (programs++ == 0)
+        start_ticks();
+}
+
+void
+end_program(void)
+{
+    ignore_faults();
+    if (--programs == 0)
+        stop_ticks();
+}
+
+static Py_ssize_t
+place_of(const Process *self, uintptr_t address)
+{
+    const image *code = image_at(self, address);
+    return code != NULL ? (Py_ssize_t)(address - code->base) | code->number : 0;
+}
+
 PyObject *
 crashed(Process *self)
 {
-    uintptr_t site = self->at + 1 - self->base;
-    int full = self->fault - (uintptr_t)self->stack < GUARD;
+    const int full = self->fault - (uintptr_t)self->stack < GUARD;
     Dl_info library = {0};
     dladdr((void *)self->at, &library);
-    return Py_BuildValue("iniss", -self->crash,
-                         site < self->size ? (Py_ssize_t)site | self->number : (Py_ssize_t)0, full,
+    return Py_BuildValue("inniss", -self->crash, place_of(self, self->at + 1),
+                         self->caller ? place_of(self, self->caller) : (Py_ssize_t)0, full,
                          library.dli_fname, library.dli_sname);
 }

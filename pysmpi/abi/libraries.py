@@ -4,8 +4,6 @@ A rank gets a copy of the file that it loads, if this needs an MPI library, and 
 the way to that. So each rank has the global variables of these libraries for itself. In the copies,
 pysmpi's library takes the place of the MPI library, and the copies of the rank those of the other
 libraries. All others, such as the C library, are shared.
-
-The parts of a copy that cannot change are mapped from the original file.
 """
 
 from __future__ import annotations
@@ -15,11 +13,10 @@ import re
 from collections.abc import Sequence
 from ctypes import Array, addressof, c_char, create_string_buffer
 from functools import cache
-from itertools import count
-from mmap import PAGESIZE
 from typing import NamedTuple
 
 from pysmpi.abi import chapters, connection, elf, engine, interfaces, staging
+from pysmpi.abi.copies import FileCopy, short_name
 from pysmpi.abi.values import text
 from pysmpi.isolation.loading.linked_mpi import CannotCopy
 from pysmpi.isolation.loading.needed_libraries import chain_to_mpi, located, plug_in
@@ -29,16 +26,10 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.processes.environment import VENDOR
 
 # Libraries that are there in any process.
-_SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|librt|libpython[\d.]*|ld-.*)\.so")
+SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|librt|libpython[\d.]*|ld-.*)\.so")
 # Libraries whose symbols are there in any process: a copy needs another one in the place of these.
 _SPARE = ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6", "libc.so.6")
-_FOLDER = "/proc/self/fd"
-_numbers = count(1)
-# Of the process, whichever functions a rank sees.
-_open, _close, _pwrite, _sendfile, _memfd_create = (
-    os.open, os.close, os.pwrite, os.sendfile, os.memfd_create,
-)  # fmt: skip
-_fstat = os.fstat
+_FOLDER = "/proc/"
 
 
 class _Part(NamedTuple):
@@ -60,6 +51,7 @@ class LoadedCopy(NamedTuple):
 
 
 _COPIES: StateSlot[Rank, dict[str, LoadedCopy]] = StateSlot(Rank, dict)
+_GUARDS: StateSlot[Rank, object] = StateSlot(Rank)  # while ranks have them, faults are named
 
 
 _seen: set[str] = set()  # files that are being examined: libraries may need each other
@@ -88,7 +80,7 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
             named.setdefault(_interface_of(name), name)
             calls = True
             continue
-        if _SYSTEM.match(name):
+        if SYSTEM.match(name):
             continue
         file = located(name, tuple(library.paths), os.path.dirname(path))
         if file is None:
@@ -155,6 +147,8 @@ def copy_for_rank(path: str) -> str:
     """
     path = os.path.realpath(path)
     connection.start()
+    if _GUARDS.peek(current()) is None:
+        _GUARDS.put(current(), engine.watch())
     staging.begin()
     name = os.path.basename(path)
     if path == os.path.realpath(engine.__file__):
@@ -187,7 +181,7 @@ def _copy(path: str) -> LoadedCopy:
     for name, file in part.copied.items():
         if _part(file).library.soname is None:  # type: ignore[union-attr]
             raise CannotCopy(f"its library {name} has no name of its own (DT_SONAME)")
-    _load_all_shared(part.shared)
+    load_all_shared(part.shared)
     copies[path] = copy = _load(part, names)
     return copy
 
@@ -240,7 +234,7 @@ connection.openers.append(open_for_rank)
 _loaded: list[str] = []
 
 
-def _load_all_shared(paths: Sequence[str]) -> None:
+def load_all_shared(paths: Sequence[str]) -> None:
     """Load libraries of all ranks, in any order in which each finds what it needs."""
     pending = list(paths)
     while pending:
@@ -263,7 +257,7 @@ def _load_shared(path: str) -> None:
         if library is not None:
             for _, name in library.needed:
                 file = located(name, tuple(library.paths), os.path.dirname(path))
-                if file is not None and not _SYSTEM.match(name):
+                if file is not None and not SYSTEM.match(name):
                     _load_shared(file)
         engine.open(path, False)
         _loaded.append(path)
@@ -271,35 +265,16 @@ def _load_shared(path: str) -> None:
 
 def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     library = part.library
-    number = next(_numbers)
-    own = f"%{number:x}"
-    changes = list(library.changes)
+    own = short_name()
     needed = {name for _, name in library.needed}
     others = [copy.name for copy in dict.fromkeys(_GLOBAL.of(current())) if copy.name]
     replaced = dict(zip((name for name in _SPARE if name in needed), others))
-    for offset, name in library.needed:
-        if elf.MPI.match(name):
-            ours = elf.replacement(name) or name
-            interfaces.attach({ours}, engine.core())
-            changes.append((offset, ours.encode().ljust(len(name), b"\0")))
-        elif name in replaced:
-            changes.append((offset, replaced[name].encode().ljust(len(name), b"\0")))
-        elif name in names:
-            changes.append((offset, names[name].encode().ljust(len(name), b"\0")))
+    changes = changes_of(library, {**names, **replaced})
     if library.soname is not None:
         offset, name = library.soname
         changes.append((offset, own.encode().ljust(len(name), b"\0")))
-    original = _open(library.path, os.O_RDONLY | os.O_CLOEXEC)
-    descriptor = _memfd_create("pysmpi", os.MFD_CLOEXEC)
-    try:
-        size, sent = _fstat(original).st_size, 0
-        while sent < size:
-            sent += _sendfile(descriptor, original, sent, size - sent)
-        for offset, data in changes:
-            _pwrite(descriptor, data, offset)
-        # The loader takes two files with one name for one: the name has the number of the copy.
-        digits = f"{number:b}".replace("1", "//.").replace("0", "/.")
-        path = f"{_FOLDER}/.{digits}/{descriptor}"
+    with FileCopy(library, changes) as copy:
+        path = copy.path()
         try:
             base = engine.open(path)
         except OSError:
@@ -307,31 +282,18 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
                 raise
             engine.export()  # it names no MPI library
             base = engine.open(path)
-        if not library.relocated_text:
-            for offset, length, address, executable in _unchanging(library):
-                engine.share(descriptor, original, base + address, offset, length, executable)
-    finally:
-        _close(original)
-        _close(descriptor)
+        copy.share(base)
     return LoadedCopy(path, "" if library.soname is None else own)
 
 
-def _unchanging(library: elf.SharedLibrary) -> list[tuple[int, int, int, bool]]:
-    """The whole pages of a library that are the same in each copy."""
-    parts = []
-    for segment in library.segments:
-        if segment.writable:
-            continue
-        stop = segment.offset + segment.size
-        ends = [segment.offset]
-        for first, end in sorted(library.kept):
-            if segment.offset <= first < stop:
-                ends += [first, end]
-        ends.append(stop)
-        for low, high in zip(ends[::2], ends[1::2]):
-            low = -(-low // PAGESIZE) * PAGESIZE
-            high = high // PAGESIZE * PAGESIZE
-            if low < high:
-                address = segment.address + low - segment.offset
-                parts.append((low, high - low, address, segment.executable))
-    return parts
+def changes_of(library: elf.SharedLibrary, names: dict[str, str]) -> list[tuple[int, bytes]]:
+    """What a copy changes, whose needed libraries have other names."""
+    changes = list(library.changes)
+    for offset, name in library.needed:
+        if elf.MPI.match(name):
+            ours = elf.replacement(name) or name
+            interfaces.attach({ours}, engine.core())
+            changes.append((offset, ours.encode().ljust(len(name), b"\0")))
+        elif name in names:
+            changes.append((offset, names[name].encode().ljust(len(name), b"\0")))
+    return changes

@@ -23,6 +23,7 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->length = ((size_t)length + (size_t)page - 1) / (size_t)page * (size_t)page + GUARD;
     thread = pthread_self();
     self->objects = Py_NewRef(objects);
+    self->environment = &self->variables;
     if (length == 0) { /* of a rank whose libraries alone call MPI */
         self->length = 0;
         return (PyObject *)self;
@@ -57,9 +58,10 @@ process_dealloc(Process *self)
         self->endings = last->next;
         free(last);
     }
-    /* No rank can have a buffer in it any more; but a thread that was refused may still run. */
-    if (self->library != NULL && !self->refused && (self->ended || disarm(self->library) == 0))
-        dlclose(self->library);
+    /* No rank can have a buffer in them any more; but a thread that was refused may still run. */
+    if (!self->refused)
+        close_images(self);
+    free(self->bindings);
     if (self->stack != NULL)
         munmap(self->stack, self->length);
     for (int i = 0; i < PSM_SLOTS; i++)
@@ -92,7 +94,9 @@ prepare_stack(Process *self, PyObject *words, PyObject *variables)
     free(pointers);
     if (argc > 0)
         name_program(&self->options, top[1]);
-    self->variables = top + 2 + argc;
+    self->words_count = (int)argc;
+    self->words = top + 1;
+    self->variables = *self->environment = top + 2 + argc;
     return top;
 }
 
@@ -118,7 +122,7 @@ process_run(Process *self, PyObject *args)
     beginning first = {top, (void *)entry};
     frame outermost = {.top = UINTPTR_MAX};
     self->frames = &outermost;
-    catch_faults();
+    begin_program();
     if (_setjmp(outermost.leave) == 0) {
         self->on_own = 1;
         install(self);
@@ -128,7 +132,7 @@ process_run(Process *self, PyObject *args)
     uninstall(self);
     running = NULL;
     self->frames = NULL;
-    release_faults();
+    end_program();
     if (self->refused && !PyErr_Occurred()) {
         Py_XDECREF(PyObject_CallMethod(missing, "thread", NULL));
         return NULL;
@@ -208,49 +212,58 @@ process_call(Process *self, PyObject *args)
     return PyLong_FromLongLong(wanted.result);
 }
 
-static void
-use_copy(void *options, const char *name, void *copy)
+/* The base addresses of images from a first one on. */
+static PyObject *
+bases_of(const Process *self, int first)
 {
-    option_variable(options, name, copy);
+    PyObject *result = PyTuple_New(self->images_count - first);
+    for (int i = first; result != NULL && i < self->images_count; i++) {
+        PyObject *base = PyLong_FromSize_t(self->images[i].base);
+        if (base == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i - first, base);
+    }
+    return result;
 }
 
-/* load(path, stdout, stderr, number, size): load a copy of a program; its base address. */
+/* load(stdout, stderr, shared, path, number, size, libraries): load a copy of a program; the base
+   addresses of it and its libraries. These are (name, number, size), in the order of constructors. */
 static PyObject *
 process_load(Process *self, PyObject *args)
 {
     const char *path;
     int buffering[2];
     Py_ssize_t number, size;
-    if (!PyArg_ParseTuple(args, "siinn", &path, &buffering[0], &buffering[1], &number, &size))
+    PyObject *libraries;
+    if (!PyArg_ParseTuple(args, "iiisnnO!", &buffering[0], &buffering[1], &self->shared, &path,
+                          &number, &size, &PyTuple_Type, &libraries))
         return NULL;
-    frame outermost = {.top = UINTPTR_MAX};
     for (int i = 0; i < 3; i++)
         self->streams[i] = stream(i, i == 0 ? _IOFBF : buffering[i - 1]);
-    self->frames = &outermost;
-    if (_setjmp(outermost.leave) == 0) {
-        install(self);
-        self->loading = 1;
-        self->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-    self->loading = 0;
+    begin_options(&self->options);
+    install(self); /* the program gets a copy of `stdout` */
+    const image *program = load_images(self, path, number, size, libraries);
     uninstall(self);
     running = NULL;
-    self->frames = NULL;
-    if (PyErr_Occurred())
+    if (program == NULL)
         return NULL;
-    struct link_map *map;
-    if (self->library == NULL || dlinfo(self->library, RTLD_DI_LINKMAP, &map) != 0) {
-        PyErr_SetString(PyExc_OSError, dlerror());
+    self->base = program->base;
+    self->size = program->size;
+    return bases_of(self, 0);
+}
+
+/* open(path, number, size, libraries): load a library that the program opens; base addresses. */
+static PyObject *
+process_open(Process *self, PyObject *args)
+{
+    const char *path;
+    Py_ssize_t number, size;
+    PyObject *libraries;
+    if (!PyArg_ParseTuple(args, "snnO!", &path, &number, &size, &PyTuple_Type, &libraries))
         return NULL;
-    }
-    begin_options(&self->options);
-    if (redirect(map, PROGRAM, self) < 0)
-        return PyErr_SetFromErrno(PyExc_OSError);
-    psm_copy_objects(map, use_copy, &self->options);
-    self->base = (uintptr_t)map->l_addr;
-    self->size = (size_t)size;
-    self->number = number;
-    return PyLong_FromSsize_t((Py_ssize_t)map->l_addr);
+    const int first = self->images_count;
+    return load_images(self, path, number, size, libraries) == NULL ? NULL : bases_of(self, first);
 }
 
 /* close(): close the streams, after the end of the program. */
@@ -273,6 +286,7 @@ static PyMemberDef process_members[] = {
 
 static PyMethodDef process_methods[] = {
     {"load", (PyCFunction)process_load, METH_VARARGS, NULL},
+    {"open", (PyCFunction)process_open, METH_VARARGS, NULL},
     {"run", (PyCFunction)process_run, METH_VARARGS, NULL},
     {"call", (PyCFunction)process_call, METH_VARARGS, NULL},
     {"close", (PyCFunction)process_close, METH_NOARGS, NULL},

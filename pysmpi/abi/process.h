@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #endif
 #include <Python.h>
+#include <elf.h>
 #include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@ void psm_start(void *stack, void *entry) __attribute__((noreturn));
 
 #define BELOW 256 /* bytes under a stack pointer that its function may use */
 /* Bytes below a stack: a function may have large arrays, which it need not use in order. */
-#define GUARD ((size_t)1 << 20)
+#define GUARD ((size_t)64 << 20)
 
 /* A function of the program that pysmpi has called, `main` included. */
 typedef struct frame {
@@ -49,6 +50,22 @@ typedef struct {
     int order, started;
 } options;
 
+/* A loaded copy of the program or of a library. */
+typedef struct {
+    void *handle; /* of dlopen */
+    const struct link_map *map;
+    uintptr_t base; /* its addresses, and their bytes */
+    size_t size;
+    Py_ssize_t number; /* of the file, in the upper bits of the places of its calls */
+    int constructed;   /* whether its constructors have run */
+} image;
+
+/* An address in a library that all ranks share: that of a variable of which the program has a copy. */
+typedef struct {
+    void **slot;
+    void *own, *outer;
+} binding;
+
 /* The process that a rank with a compiled program simulates. */
 typedef struct Process {
     PyObject_HEAD
@@ -57,20 +74,26 @@ typedef struct Process {
     void *own; /* the pointers of both stacks where the other one continues */
     void *threads;
     int on_own; /* whether the program itself runs */
-    int loading; /* whether its constructors run, on the stack of the thread */
     frame *frames;
     PyObject *objects; /* handles of Python by their integers */
     PyObject *timer;   /* of the compute of the rank, None or NULL if it takes no time */
     FILE *streams[3];
-    void *library; /* of dlopen: the copy of the program */
+    image *images; /* the program, its libraries, and those that it has opened */
+    int images_count;
+    int shared; /* 1 or 2 if other ranks use the same images, 2 if another one has loaded them */
+    binding *bindings;
+    int bindings_count;
+    FILE **copied_streams[3]; /* the program's copies of `stdin` and its like, if it has some */
     int error;     /* errno */
     int status;    /* with which it ends */
     int ended;
     char **variables;
+    char ***environment; /* where the program finds them */
+    int words_count;
+    char **words;
     void *site; /* the return address of the call */
-    uintptr_t base; /* of the copy of the program, and its bytes */
+    uintptr_t base; /* of the first image */
     size_t size;
-    Py_ssize_t number; /* of the program, in the upper bits of the places of its calls */
     int jumping;       /* whether functions end that the program has left with longjmp */
     uintptr_t landed;  /* its stack then */
     jmp_buf *resume;   /* where it continues */
@@ -82,6 +105,7 @@ typedef struct Process {
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
     int crash;         /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
+    uintptr_t caller;    /* the return address of the program, if a library was called */
 } Process;
 
 extern Process *running; /* whose program runs, or has called Python */
@@ -103,6 +127,8 @@ Process *caller(void);
 /* The process of the rank whose library calls; NULL if there is none. The rank keeps it. */
 Process *process_of_library(void);
 void leave(Process *process);
+/* End the rank whose library has called, with the exception that is set. */
+void end_rank(void);
 void settle(Process *process, uintptr_t here);
 PyObject *argument(Process *process, char kind, long long value);
 
@@ -116,12 +142,16 @@ extern FILE **const usual[3];
 void install(Process *process);
 void uninstall(Process *process);
 FILE *stream(int descriptor, int buffering);
+void adopt_cxx_streams(void); /* after the library of C++ was loaded */
 
 /* Of faults.c. */
 
-void catch_faults(void);   /* before a program runs */
-void release_faults(void); /* after it */
-/* What ended a program: the signal, the place, whether its stack is full, library and function. */
+void begin_program(void); /* before it runs */
+void end_program(void);
+void watch_faults(void); /* of libraries of ranks in Python */
+void ignore_faults(void);
+/* What ended a program: the signal, the place, the place of the call if this is in a library, whether
+   its stack is full, library and function. */
 PyObject *crashed(Process *process);
 
 /* Of c_library.c. */
@@ -141,20 +171,58 @@ int own_getopt_long(int count, char *const *words, const char *names, const stru
 int own_getopt_long_only(int count, char *const *words, const char *names,
                          const struct option *longs, int *which);
 
-/* The kinds of what is loaded: they call different functions of pysmpi in place of the C library's. */
-enum { LIBRARY, PROGRAM, FORTRAN_LIBRARY };
+/* Libraries of ranks in Python, and programs with their libraries. */
+enum { LIBRARY, PROGRAM };
 /* What a library or a program calls in place of a function; NULL if this stays. */
 void *replacement_of(const char *name, int kind);
 
 /* Of loading.c. */
 
-/* `process` is that of a program, whose variables have addresses of their own. */
+/* The tables of a loaded file. */
+typedef struct {
+    const ElfW(Rela) *entries[2]; /* of functions, and of addresses */
+    size_t counts[2];
+    const ElfW(Sym) *symbols;
+    const char *names;
+} tables;
+
+#if defined(__x86_64__)
+#define JUMP_SLOT R_X86_64_JUMP_SLOT
+#define GLOB_DAT R_X86_64_GLOB_DAT
+#define ADDRESS R_X86_64_64
+#define COPY R_X86_64_COPY
+#else
+#define JUMP_SLOT R_AARCH64_JUMP_SLOT
+#define GLOB_DAT R_AARCH64_GLOB_DAT
+#define ADDRESS R_AARCH64_ABS64
+#define COPY R_AARCH64_COPY
+#endif
+
+tables tables_of(const struct link_map *map);
+/* Let a file call our functions; `process` is that of a program. */
 int redirect(const struct link_map *map, int kind, Process *process);
-int disarm(void *library);
+/* Store an address where the loader has made the memory read-only. */
+int store(void **slot, void *value);
 PyObject *open_library(PyObject *module, PyObject *args);
 PyObject *share(PyObject *module, PyObject *args);
 PyObject *export_functions(PyObject *module, PyObject *args);
-PyObject *adopt(PyObject *module, PyObject *args);
+PyObject *handle_of(PyObject *module, PyObject *args);
+
+/* Of images.c. */
+
+/* Load a program or a library with its libraries; its first image, or NULL with an error. */
+image *load_images(Process *process, const char *path, Py_ssize_t number, Py_ssize_t size,
+                   PyObject *libraries);
+void construct(Process *process);
+void destroy(Process *process);
+void close_images(Process *process);
+/* The image with an address, NULL if none has it. */
+const image *image_at(const Process *process, uintptr_t address);
+
+/* Of copied.c. */
+
+/* Connect the variables of which a program has copies with the libraries that define them. */
+int bind_variables(Process *process);
 
 /* Of memory.c. */
 

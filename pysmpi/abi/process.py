@@ -19,13 +19,18 @@ from pysmpi.mpi.processes import environment
 class CompiledProcess(Process):
     """A process with its own stack, the handles of its program, and its streams."""
 
-    __slots__ = ("free", "handled", "numbers", "objects", "references", "stages")
+    __slots__ = (
+        "__weakref__", "free", "handled", "loaded", "numbers", "objects", "program", "references",
+        "stages",
+    )  # fmt: skip
 
     objects: dict[int, Any]  # handles by their integers
     numbers: dict[int, int]  # integers of requests, by the addresses of their handles
     references: dict[int, int]  # further ones that the program has, by integers of handles
     free: list[int]  # integers of requests that are over
     stages: list[Any]  # copies of buffers on the stack of the thread, see staging.py
+    loaded: dict[str, str]  # the names of the rank's copies, by files
+    program: Any  # that runs, None for libraries alone
     handled: bool  # whether a handler of the program has handled the error of a call
 
     def __new__(cls, stack: int) -> CompiledProcess:
@@ -36,6 +41,8 @@ class CompiledProcess(Process):
         made.references = {}
         made.free = []
         made.stages = []
+        made.loaded = {}
+        made.program = None
         made.handled = False
         return made
 
@@ -164,4 +171,14 @@ def leave(status: int, quick: int) -> int:
     sys.exit(status & 0xFF)
 
 
-CALLS = (clock, sleep, write, read, abort, getpid, hostname, leave)  # in the order of `engine.h`
+def open_library(name: int, flags: int) -> int:
+    """The handle of a library that a program opens; 0 if the loader shall find it."""
+    process = here()
+    if process.program is None:
+        return 0
+    handle: int = process.program.open(process, os.fsdecode(engine.read_text(name)))
+    return handle
+
+
+# In the order of `engine.h`.
+CALLS = (clock, sleep, write, read, abort, getpid, hostname, leave, open_library)

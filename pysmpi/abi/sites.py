@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
+from pysmpi.python.frames import shorten
+
 # Of the process, whichever functions a rank sees.
 _pipe, _read, _close, _spawn, _wait = os.pipe, os.read, os.close, os.posix_spawn, os.waitpid
 _variables = os.environ.copy()
@@ -42,6 +44,12 @@ def place_of(site: int) -> tuple[str, int, str]:
     if name.startswith("??") or not digits.isdigit():
         return path, 0, function
     return os.path.abspath(name), int(digits), function
+
+
+def shown(site: int) -> str:
+    """The line and function of a call, as messages name them."""
+    file, line, function = place_of(site)
+    return f"{shorten(file)}:{line} in {function}"
 
 
 def _answer(*words: str) -> str:

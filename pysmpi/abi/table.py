@@ -28,7 +28,7 @@ _TYPES = {
 # Calls of the C library that Python serves; their numbers are in `engine.h`.
 OTHERS = (
     ("clock", "i"), ("sleep", "i"), ("write", "ipi"), ("read", "ipi"), ("abort", ""),
-    ("getpid", ""), ("hostname", "pi"), ("exit", "ii"),
+    ("getpid", ""), ("hostname", "pi"), ("exit", "ii"), ("load", "pi"),
     ("execute", "i"), ("execute_flops", "i"), ("sample", "ipipii"), ("sampled", "ipip"),
     ("shared_malloc", "ipi"), ("shared_free", "p"), ("shared_call", "ppp"),
     ("open", "pi"),

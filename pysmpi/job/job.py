@@ -37,7 +37,7 @@ from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import spawning
-from pysmpi.platform.config import Settings
+from pysmpi.platform.config import OF_COMPILED_PROGRAMS, Settings
 from pysmpi.platform.units import parse_size
 from pysmpi.ranks import address_space
 from pysmpi.ranks.instruments import Instrument
@@ -87,6 +87,11 @@ class Job:
             cfg=options.cfg,
         )
         self.platform, self.settings = machine.platform, machine.settings
+        compiled = [segment.program.configure(self.settings) for segment in self.segments]
+        if not any(compiled):
+            self.settings.unheard += [
+                name for name in OF_COMPILED_PROGRAMS if name in self.settings.said
+            ]
         self.slots, self.selection = machine.slots, machine.selection
         # Of the ranks so far; the transport sees those of spawned ranks, too.
         self.places, self.hosts = list(self.slots), [slot.host for slot in self.slots]
@@ -183,7 +188,7 @@ class Job:
         simulation.watch.most = self.settings.value("smpi/most-polls")
         Beats(simulation)
         simulation.limit_memory(address_space.limited())
-        spawner = Spawner(simulation, self.platform, self.options, self.start_world)
+        spawner = Spawner(simulation, self.platform, self.options, self.settings, self.start_world)
         spawning.SPAWN.put(universe, spawner)
         envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"

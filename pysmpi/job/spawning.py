@@ -18,6 +18,7 @@ from pysmpi.job.command_lines import program_of
 from pysmpi.job.options import Options
 from pysmpi.mpi.base.ranks import Rank, World
 from pysmpi.mpi.processes.spawning import CannotSpawn, Command
+from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Platform
 from pysmpi.platform.placement import Slot, place, read_hostfile
 from pysmpi.python.records import record
@@ -54,11 +55,13 @@ class Spawner:
         simulation: Simulation,
         platform: Platform,
         options: Options,
+        settings: Settings,
         start_world: Callable[[list[ProgramPart]], World],
     ) -> None:
         self.simulation = simulation
         self.platform = platform
         self.options = options
+        self.settings = settings
         self.start_world = start_world
         self.taken: dict[Slot, int] = {}  # by the call that is under way
 
@@ -68,6 +71,7 @@ class Spawner:
         try:
             parts = [self._part(command, number) for number, command in enumerate(commands)]
             for part in parts:
+                part.program.configure(self.settings)
                 part.program.prepare()
         except UsageError as error:
             raise CannotSpawn(str(error)) from None

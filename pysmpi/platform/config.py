@@ -155,6 +155,32 @@ def flag(text: str) -> bool:
     raise UsageError(f"expected yes or no, got {text!r}")
 
 
+def stack_size(text: str) -> int:
+    """Bytes of a stack: a number of KiB, as SimGrid has it, or a size with a unit (`64MiB`)."""
+    value = int(text) * 1024 if text.isascii() and text.isdigit() else int(size(text))
+    if not 16 << 10 <= value <= 1 << 40:
+        raise UsageError(f"expected 16 KiB to 1 TiB, a number of KiB or a size, got {text!r}")
+    return value
+
+
+def privatization(text: str) -> tuple[str, tuple[str, ...]]:
+    """What ranks of compiled programs have copies of: "copy" or "none", and libraries beside."""
+    lowered = text.lower()
+    if lowered in ("copy", "yes", "on", "true", "1", "dlopen", "mmap"):
+        return "copy", ()
+    if lowered in ("none", "no", "off", "false", "0"):
+        return "none", ()
+    first, _, names = text.strip().partition(" ")
+    if first == "libs" and names.strip():
+        return "copy", libraries(names.replace(":", ";"))
+    raise UsageError(f"expected copy, none, or 'libs NAME:NAME', got {text!r}")
+
+
+def libraries(text: str) -> tuple[str, ...]:
+    """Names or paths of shared libraries between semicolons."""
+    return tuple(part.strip() for part in text.split(";") if part.strip())
+
+
 def words(text: str) -> str:
     """A text that its reader checks: a name, or a value that a library of options allows."""
     return text
@@ -314,6 +340,24 @@ _OPTIONS = [  # fmt: skip
     Option(
         "smpi/grow-injected-times", "yes", "whether repeated failed tests cost more (yes, no)", flag
     ),
+    Option(
+        "contexts/stack-size",
+        "262144",
+        "most bytes of the stack of a compiled program (KiB, or 64MiB)",
+        stack_size,
+    ),
+    Option(
+        "smpi/privatization",
+        "copy",
+        "data of compiled programs: copy (each rank its own), none, or libs NAME:NAME",
+        privatization,
+    ),
+    Option(
+        "smpi/privatize-libs",
+        "",
+        "libraries of compiled programs of which each rank has a copy, too (NAME;NAME)",
+        libraries,
+    ),
     Option("platform/most-hosts", "2000000", "largest number of hosts of a platform", whole),
     Option("platform/most-links", "4000000", "largest number of links of a platform", whole),
     Option("disk/scope", "machine", "machine (one shared file system) or host (a disk each)"),
@@ -431,6 +475,9 @@ RIVALS = {
     "smpi/bw-factor": "network/bandwidth-factor",
 }
 
+
+# Those that act on compiled programs alone.
+OF_COMPILED_PROGRAMS = ("contexts/stack-size", "smpi/privatization", "smpi/privatize-libs")
 
 # The sizes below which messages are buffered.
 THRESHOLDS = ("smpi/async-small-thresh", "smpi/send-is-detached-thresh")

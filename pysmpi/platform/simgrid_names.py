@@ -85,7 +85,6 @@ _SHARES = "pysmpi shares links and cores max-min fairly"
 _FLOATS = "pysmpi computes with the precision of floats"
 _EXPLORE = "pysmpi explore has its own options"
 _TRACES = "--trace FILE chooses the contents and the format"
-_PRIVATE = "each rank has modules of its own"
 _MEMORY = "--fold lets ranks share arrays"
 _SMPIRUN = "smpirun sets it for itself"
 _DEBUG = "it is about SimGrid's own process"
@@ -94,7 +93,7 @@ _ENERGY = "the report has the energy of a platform that gives a power, and the l
 _ROWS = [  # fmt: skip
     # Processes of the simulator.
     *(Foreign(f"contexts/{one}", _STACKS) for one in (
-        "factory", "guard-size", "nthreads", "parallel-threshold", "stack-size", "synchro")),
+        "factory", "guard-size", "nthreads", "parallel-threshold", "synchro")),
     *(Foreign(f"debug/{one}", _DEBUG) for one in (
         "breakpoint", "clean-atexit", "fullstack", "lmm-leaks", "verbose-exit")),
     Foreign("exception/cutpath", _DEBUG),
@@ -159,8 +158,6 @@ _ROWS = [  # fmt: skip
     Foreign("smpi/tmpdir", _SMPIRUN),
     Foreign("smpi/papi-events", "pysmpi reads no counters of processors"),
     Foreign("smpi/pedantic", "calls always check their arguments"),
-    Foreign("smpi/privatization", _PRIVATE),
-    Foreign("smpi/privatize-libs", _PRIVATE),
     Foreign("smpi/trace-call-location", "recordings always have the lines of calls"),
     Foreign("smpi/trace-call-use-absolute-path", "recordings always have the lines of calls"),
     # Tracing.

@@ -281,8 +281,16 @@ def test_objects_of_cxx_are_made_and_destroyed_for_each_rank(objects: str) -> No
     "what, text, status",
     [
         ("store", r"rank 1 got signal SIGSEGV at \S*objects.cpp:16 in store", 139),
-        ("deep", r"rank 1 used more than its stack has at \S*objects.cpp:\d+ in deep", 139),
-        ("throw", r"rank 1 got signal SIGABRT in .* of libc", 134),
+        (
+            "deep",
+            r"rank 1 used more than its stack of 256MiB .* at \S*objects.cpp:\d+ in deep",
+            139,
+        ),
+        (
+            "throw",
+            r"rank 1 got signal SIGABRT in .* of libc\S*, called at \S*objects.cpp:\d+ in ",
+            134,
+        ),
     ],
 )
 def test_a_fault_ends_the_job_and_names_its_place(

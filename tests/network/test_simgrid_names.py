@@ -39,9 +39,9 @@ def test_old_spellings_mean_options():
         assert canonical(old, "") == new == canonical(new, "")
     assert not FOREIGN.keys() & OPTIONS.keys() and not FOREIGN.keys() & OLD_SPELLINGS.keys()
     # Those of SimGrid's files that are old, too.
-    settings = Settings({"smpi/bw_factor": "0:0.5", "contexts/stack_size": "64"})
+    settings = Settings({"smpi/bw_factor": "0:0.5", "contexts/guard_size": "64"})
     assert settings.value("smpi/bw-factor").factor(1) == 0.5
-    assert settings.foreign == ["contexts/stack-size"]
+    assert settings.foreign == ["contexts/guard-size"]
 
 
 @pytest.mark.parametrize("row", FOREIGN.values(), ids=str)

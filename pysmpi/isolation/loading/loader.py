@@ -64,6 +64,10 @@ class RankProgram:
     starting: Callable[[CodeType], object] | None = None
     exchange: Exchange | None = None  # of the state of the ranks that run it
 
+    def configure(self, settings: Any) -> bool:
+        """Take what acts on compiled programs from the settings of a run; whether this is one."""
+        return False
+
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
 
