@@ -51,7 +51,7 @@ references_of(void *definition)
     if (dladdr1(definition, &place, (void **)&map, RTLD_DL_LINKMAP))
         made->count = find_slots(map, definition, made->slots, 4);
     for (int i = 0; i < made->count; i++) /* it will be exchanged */
-        if (store(made->slots[i], definition) < 0)
+        if (store(made->slots[i], &definition, sizeof definition) < 0)
             made->count = 0;
     made->next = all_references;
     return all_references = made;
@@ -73,7 +73,7 @@ bind_variable(Process *process, void *definition, void *own)
         void **slots[16];
         int own_count = find_slots(process->images[i].map, definition, slots, 16);
         while (own_count > 0)
-            if (store(slots[--own_count], own) < 0)
+            if (store(slots[--own_count], &own, sizeof own) < 0)
                 return -1;
     }
     return 0;
@@ -145,7 +145,7 @@ bind_variables(Process *process)
             process->environment = own;
         const int is_ours = image_at(process, (uintptr_t)definition) != NULL;
         if (process->shared != 2 && (is_ours || definition != global))
-            memcpy(own, definition, size_of(definition, symbol->st_size));
+            failed = failed || store(own, definition, size_of(definition, symbol->st_size)) < 0;
         /* Objects of C++ are constants, or streams that have one buffer anyway. */
         const int of_mpi = strncmp(name, "ompi_", 5) == 0 || strncmp(name, "MPI_", 4) == 0;
         if (!is_ours && !of_mpi && strncmp(name, "_Z", 2) != 0)

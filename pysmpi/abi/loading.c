@@ -24,13 +24,13 @@ tables_of(const struct link_map *map)
 }
 
 int
-store(void **slot, void *value)
+store(void *target, const void *data, size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    void *start = (void *)((uintptr_t)slot & ~(uintptr_t)(page - 1));
-    if (mprotect(start, page, PROT_READ | PROT_WRITE) != 0)
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t start = (uintptr_t)target & ~(page - 1);
+    if (mprotect((void *)start, (uintptr_t)target + size - start, PROT_READ | PROT_WRITE) != 0)
         return -1;
-    *slot = value;
+    memcpy(target, data, size);
     return 0;
 }
 
@@ -80,9 +80,10 @@ redirect(const struct link_map *map, int kind, Process *process)
             if (symbol->st_shndx != SHN_UNDEF) /* its own functions and stubs */
                 continue;
             char *ours = ours_of(file.names + symbol->st_name, kind, library, process);
-            if (ours != NULL
-                && store((void **)(map->l_addr + entry->r_offset),
-                         ours + (type == ADDRESS ? entry->r_addend : 0)) < 0)
+            if (ours == NULL)
+                continue;
+            ours += type == ADDRESS ? entry->r_addend : 0;
+            if (store((void *)(map->l_addr + entry->r_offset), &ours, sizeof ours) < 0)
                 return -1;
         }
     return 0;

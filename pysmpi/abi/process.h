@@ -201,8 +201,8 @@ typedef struct {
 tables tables_of(const struct link_map *map);
 /* Let a file call our functions; `process` is that of a program. */
 int redirect(const struct link_map *map, int kind, Process *process);
-/* Store an address where the loader has made the memory read-only. */
-int store(void **slot, void *value);
+/* Copy data to where the loader may have made the memory read-only. */
+int store(void *target, const void *data, size_t size);
 PyObject *open_library(PyObject *module, PyObject *args);
 PyObject *share(PyObject *module, PyObject *args);
 PyObject *export_functions(PyObject *module, PyObject *args);
