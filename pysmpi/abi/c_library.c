@@ -279,6 +279,14 @@ own_gethostname(char *name, size_t length)
     return (int)PYTHON(PSM_HOSTNAME, (intptr_t)name, (long long)length);
 }
 
+/* std::ios::sync_with_stdio: the streams of C++ stay those of C, as these belong to a rank. */
+static int
+own_sync_with_stdio(int wanted)
+{
+    (void)wanted;
+    return 1;
+}
+
 /* Libraries that write to descriptors themselves, as that of Fortran does. */
 
 static ssize_t
@@ -376,6 +384,7 @@ static const replacement OF_PROGRAMS[] = {
     {"__posix_getopt", (void *)own_posix_getopt},
     {"getopt_long", (void *)own_getopt_long},
     {"getopt_long_only", (void *)own_getopt_long_only},
+    {"_ZNSt8ios_base15sync_with_stdioEb", (void *)own_sync_with_stdio},
     {"write", (void *)own_write},
     {"read", (void *)own_read},
     {"dlopen", (void *)program_dlopen},

@@ -28,7 +28,7 @@ _open, _close, _chdir, _fchdir, _symlink = os.open, os.close, os.chdir, os.fchdi
 
 
 @dataclass
-class Part:
+class PrivateFile:
     """A file of which ranks have copies, and the files that its needed libraries are."""
 
     library: elf.SharedLibrary
@@ -37,14 +37,14 @@ class Part:
 
 
 @dataclass
-class Plan:
+class ImagePlan:
     """What a rank loads: libraries before those that need them, the program or library last."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[PrivateFile] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # files that have to be loaded before
 
 
-class Planner:
+class ImagePlanner:
     """Finds the libraries of a program, and decides which of them ranks have for themselves."""
 
     def __init__(self, name: str, chosen: Sequence[str]) -> None:
@@ -52,9 +52,9 @@ class Planner:
         self.chosen = chosen  # names or paths that the user wants to be private
         self.used: set[str] = set()
 
-    def plan(self, library: elf.SharedLibrary) -> Plan:
+    def plan(self, library: elf.SharedLibrary) -> ImagePlan:
         """The plan for an executable, or for a library that it opens."""
-        result = Plan()
+        result = ImagePlan()
         self._add(result, library, (), {})
         return result
 
@@ -69,12 +69,12 @@ class Planner:
 
     def _add(
         self,
-        plan: Plan,
+        plan: ImagePlan,
         library: elf.SharedLibrary,
         paths: tuple[str, ...],
-        seen: dict[str, Part],
+        seen: dict[str, PrivateFile],
     ) -> None:
-        part = seen[library.path] = Part(library, sites.number_of(library.path))
+        part = seen[library.path] = PrivateFile(library, sites.number_of(library.path))
         paths = (*library.paths, *paths)
         origin = os.path.dirname(os.path.realpath(library.path))
         for _, name in library.needed:
@@ -101,7 +101,7 @@ class Planner:
         return bool(chosen) or name.startswith(_OWN) or chain_to_mpi(file) is not None
 
 
-def share(name: str, plan: Plan) -> None:
+def share(name: str, plan: ImagePlan) -> None:
     """Load the libraries that all ranks share. Raises `UsageError` if one is missing."""
     names = {path: os.path.basename(path) for path in plan.shared}
     for path in plan.shared:
@@ -121,7 +121,7 @@ def share(name: str, plan: Plan) -> None:
 
 
 def load(
-    plan: Plan,
+    plan: ImagePlan,
     loaded: dict[str, str],
     into: Callable[[str, int, int, tuple[tuple[str, int, int], ...]], tuple[int, ...]],
 ) -> int:
@@ -166,7 +166,7 @@ def load(
     return bases[0]
 
 
-def _copy(part: Part, loaded: dict[str, str]) -> FileCopy:
+def _copy(part: PrivateFile, loaded: dict[str, str]) -> FileCopy:
     library = part.library
     names = {name: loaded[file] for name, file in part.private.items()}
     for name, own in names.items():

@@ -22,6 +22,7 @@ from pysmpi.mpi.processes import environment
 from pysmpi.platform.units import format_size
 
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
+LEAST_STACK = 64 << 10
 VARIABLES = frozenset({"setenv", "putenv", "unsetenv", "clearenv", "environ"})
 _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
 
@@ -64,6 +65,11 @@ class CompiledProgram(RankProgram):
 
     def configure(self, settings: Any) -> bool:
         self.stack = settings.value("contexts/stack-size")
+        if self.stack < LEAST_STACK:
+            raise UsageError(
+                f"contexts/stack-size: expected {format_size(LEAST_STACK)} or more for a compiled "
+                f"program, got {format_size(self.stack)}"
+            )
         how, libraries = settings.value("smpi/privatization")
         self.shared = how == "none"
         self.chosen = (*libraries, *settings.value("smpi/privatize-libs", ()))
@@ -73,7 +79,7 @@ class CompiledProgram(RankProgram):
         self.executable = elf.read(self.name, read_bytes(self.path))
         self.executable.path = self.path
         connection.start()
-        self.planner = images.Planner(self.name, self.chosen)
+        self.planner = images.ImagePlanner(self.name, self.chosen)
         self.plan = self.planner.plan(self.executable)
         self.planner.check()
         # Variables of a process are the engine's.
@@ -103,6 +109,12 @@ class CompiledProgram(RankProgram):
         variables = tuple(
             os.fsencode(name) + b"=" + os.fsencode(value) for name, value in os.environ.items()
         )
+        size = sum(len(text) + 10 for text in (*words, *variables))
+        if 2 * size > self.stack:
+            raise UsageError(
+                f"contexts/stack-size: {self.name} has {size} bytes of arguments and variables, "
+                f"expected at most half of its stack of {format_size(self.stack)}"
+            )
         if timer is not None:
             timer.start()  # the work so far was not the program's
             process.timer = timer

@@ -158,8 +158,8 @@ def flag(text: str) -> bool:
 def stack_size(text: str) -> int:
     """Bytes of a stack: a number of KiB, as SimGrid has it, or a size with a unit (`64MiB`)."""
     value = int(text) * 1024 if text.isascii() and text.isdigit() else int(size(text))
-    if not 16 << 10 <= value <= 1 << 40:
-        raise UsageError(f"expected 16 KiB to 1 TiB, a number of KiB or a size, got {text!r}")
+    if not 1 << 10 <= value <= 1 << 40:
+        raise UsageError(f"expected 1 KiB to 1 TiB, a number of KiB or a size, got {text!r}")
     return value
 
 
