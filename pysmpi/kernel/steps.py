@@ -78,6 +78,7 @@ class StepExecutor(AbstractProcess):
         self.paid: bool = False
         self.waiting: bool = False
         self.inline: bool = False
+        self.finished: bool = False
         self.waits: list[KernelRequest] = NOTHING
         self.outstanding: int = 0
         self.busy: float = 0.0  # time (s) until which completions keep the process busy

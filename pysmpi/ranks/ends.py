@@ -139,6 +139,7 @@ class RankEnds:
         self._end_threads(rank)
         outcome.time = self.engine.now + process.debt
         process.compute_seconds += process.debt
+        process.finished = True
         process.core.residents -= 1
         self.running -= 1
         rank.fiber = None
@@ -265,6 +266,7 @@ class RankEnds:
             last.launch()
 
     def _thread_ended(self, rank: Rank, fiber: Fiber) -> None:
+        fiber.process.finished = True
         fiber.process.core.residents -= 1
         self.threads[rank.pid].remove(fiber)
         OTHER_THREADS.of(rank).ended(fiber.process)
