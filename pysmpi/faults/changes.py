@@ -20,6 +20,7 @@ from pysmpi.kernel.engine import Flow
 from pysmpi.kernel.plan import PlanBook
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
+from pysmpi.memory.bandwidth import nodes_of
 from pysmpi.platform.model import Platform
 from pysmpi.platform.points import Link
 from pysmpi.platform.profiles import (
@@ -307,7 +308,10 @@ class MachineChanges:
 
     def _set_flow(self, flow: Flow, send: Send) -> None:
         """Give a message on its way the share that it now has of its links."""
-        plan = self.transport().plan(*slots_of(send), send.nbytes)
+        model: Any = nodes_of(self.simulation.engine.book.transport)
+        if model is None or not model.messages:
+            model = self.transport()
+        plan = model.plan(*slots_of(send), send.nbytes)
         old = send.plan
         regulator = None if old is None else old.regulator
         bound = plan.bound if regulator is None else flow.bound

@@ -179,7 +179,13 @@ def _inside(plan: Plan, nbytes: int) -> Plan:
 
 def share_memory(core: Core, place: Slot, transport: Transport | None) -> None:
     """Let the compute on a core share the memory of its node, if the run has such compute."""
+    nodes = nodes_of(transport)
+    if nodes is not None:
+        nodes.share(core, place)
+
+
+def nodes_of(transport: Transport | None) -> NodeTransport | None:
+    """The transport that shares the memory of nodes, if a run has one."""
     while transport is not None and not isinstance(transport, NodeTransport):
         transport = getattr(transport, "network", None)
-    if transport is not None:
-        transport.share(core, place)
+    return transport

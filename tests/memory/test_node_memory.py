@@ -196,3 +196,17 @@ def both():
 def test_wrong_shares_are_refused(value):
     with pytest.raises(pysmpi.UsageError, match="memory/bound: expected a number from 0 to 1"):
         run(window, 2, 1, 1, memory_bound=value)
+
+
+def test_a_link_that_changes_leaves_messages_inside_nodes_their_share(machine, tmp_path):
+    """The loopback becomes half as fast while 16 messages of two ranks are on their way."""
+    file = tmp_path / "profile.yaml"
+    file.write_text(
+        SIX_LINES.replace(
+            "    cores", "    loopback: {bandwidth: 10GBps, latency: 300ns}\n    cores"
+        )
+        + "profiles:\n  - link: lab_link_0_loopback\n    bandwidth: {0.5ms: 5GBps}\n"
+    )
+    taken = max(run(window, 2, 16, MIB, platform=str(file)))
+    plain = max(run(window, 2, 16, MIB, platform=machine("six lines")))
+    assert 0.95 * plain < taken < 2.1 * plain
