@@ -214,9 +214,9 @@ def open_for_rank(name: int, everybody: int) -> int:
         return 0
     try:
         file = copy_for_rank(found)
-        copy = _COPIES.of(current()).get(os.path.realpath(found))
-        if everybody and copy is not None:
-            _GLOBAL.of(current()).append(copy)
+        made = _COPIES.of(current()).get(os.path.realpath(found))
+        if everybody and made is not None:
+            _GLOBAL.of(current()).append(made)
         return _kept_text(file)
     except (CannotCopy, OSError) as error:
         return _kept_text(f"{base}: {error}")  # no file: the loader's message has the reason
