@@ -27,7 +27,7 @@ COMMANDS = {
     "graphs": ("platform", "draw", "graphene"),
     "parquet": ("trace", "convert", "run.jsonl", "run.parquet"),
     "otf2": ("trace", "convert", "run.jsonl", "run.otf2"),
-    "memory": ("coherence", "study", "barrier-central"),
+    "memory": ("coherence", "study", "barrier-central", "--set", "processes=4"),
     "sweep": ("explore", "-n", "2", "--scheduler", "tcp://127.0.0.1:1", "program.py"),
 }
 
