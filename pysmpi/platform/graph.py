@@ -6,12 +6,14 @@ computes its diameter, cuts, components or a layout as for any graph.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.construct import construct
 from pysmpi.platform.definition import (
+    FATPIPE,
     SHARED,
     SPLIT,
     Hop,
@@ -46,7 +48,8 @@ def from_graph(
     A vertex is a host, or with `kind="switch"` a point that runs no rank; a host may have `speed`
     (flop/s) and `cores`. An edge is a link with the attributes that `bandwidth` (bytes/s, required)
     and `latency` (s, 0) name; both, and the speed, may be texts with units. An edge of an
-    undirected graph has its bandwidth in each direction.
+    undirected graph has its bandwidth in each direction, unless its attribute `sharing` is "shared"
+    or "fatpipe". The attributes `preset` and `config` of the graph are those of the machine.
 
     Messages take the route with the fewest edges, or with `weight` the route with the smallest sum
     over its edges: the name of an attribute (1 if an edge has none), or a function, as in networkx.
@@ -68,16 +71,19 @@ def from_graph(
             raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
         if bandwidth not in data:
             raise UsageError(f"{where}: expected the attribute {bandwidth!r}, got none")
+        shared = _sharing(data, sharing, where)
         link = LinkDef(
             f"{names[one]}--{names[other]}",
             _quantity(data[bandwidth], parse_bandwidth, where, bandwidth, zero=False),
             _quantity(data.get(latency, 0.0), parse_time, where, latency),
-            sharing,
+            shared,
             where=where,
         )
         zone.members.append(link)
         if graph.is_directed():
             cables[one, other] = Hop(link.name)
+        elif shared != SPLIT:
+            cables[one, other] = cables[other, one] = Hop(link.name)
         else:
             cables[one, other] = Hop(link.name, "up")
             cables[other, one] = Hop(link.name, "down")
@@ -86,7 +92,33 @@ def from_graph(
             zone.routes.append(RouteDef(names[one], names[other], [hop], False, where=name))
     else:
         _add_lightest(graph, weight, names, cables, zone)
-    return construct(PlatformDef(name, zone, name, "made from a graph"))
+    config, preset = _configuration(graph, name)
+    return construct(
+        PlatformDef(name, zone, name, "made from a graph", config=config, preset=preset)
+    )
+
+
+def _configuration(graph: nx.Graph, name: str) -> tuple[dict[str, str], str]:
+    """The options and the preset among the attributes of a graph."""
+    preset = str(graph.graph.get("preset", "neutral"))
+    config = graph.graph.get("config", {})
+    if isinstance(config, str):
+        try:
+            config = json.loads(config)
+        except ValueError:
+            config = None
+    if not isinstance(config, Mapping) or not all(isinstance(one, str) for one in config):
+        raise UsageError(f"{name}: config: expected options and their values, as JSON if a text")
+    return {key: str(value) for key, value in config.items()}, preset
+
+
+def _sharing(data: Mapping[str, object], usual: str, where: str) -> str:
+    found = data.get("sharing", usual)
+    if found not in (SHARED, FATPIPE, SPLIT):
+        raise UsageError(
+            f"{where}: sharing: expected {SHARED}, {FATPIPE} or {SPLIT}, got {found!r}"
+        )
+    return str(found)
 
 
 def _check_single(graph: nx.Graph, name: str) -> None:
@@ -140,7 +172,7 @@ def _point(name: str, data: Mapping[str, object], where: str) -> HostDef | Route
     if kind != "host":
         raise UsageError(f'{where}: kind: expected "host" or "switch", got {kind!r}')
     speeds: tuple[float, ...] = ()
-    if "speed" in data:
+    if data.get("speed") is not None:
         speeds = (_quantity(data["speed"], parse_speed, where, "speed", zero=False),)
     try:
         cores = read_count(str(data.get("cores", 1)))
@@ -166,8 +198,10 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
 
     A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a point
     at which links join (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency`
-    (s) and `name`; the two directions of a split-duplex link are one edge. Loopback links are left
-    out. Raises UsageError for more than 1,024 hosts.
+    (s), `sharing` and `name`; the two directions of a split-duplex link are one edge. The graph has
+    the `preset` and the `config` of the machine, so that `from_graph` makes the machine again, but
+    for the inside of nodes. Loopback links are left out. Raises UsageError for more than 1,024
+    hosts.
     """
     import networkx
 
@@ -187,7 +221,8 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
                     continue  # hosts need not reach each other
                 # A link that is only a distance joins no points.
                 ends.follow(source, tuple(link for link in links if link.index >= 0), target)
-    graph = networkx.MultiGraph(name=platform.name)
+    graph = networkx.MultiGraph(name=platform.name, config=json.dumps(dict(platform.config)))
+    graph.graph["preset"] = platform.preset
     for host in hosts:
         graph.add_node(host.name, kind="host", speed=host.speed, cores=host.cores)
     known: dict[Hashable, str] = {ends.find(host): host.name for host in hosts}
@@ -200,7 +235,14 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
                 graph.add_node(known[found], kind="switch")
             pair.append(known[found])
         name = link.name.removesuffix("_UP") if link.opposite is not None else link.name
-        graph.add_edge(*pair, key=name, name=name, bandwidth=link.bandwidth, latency=link.latency)
+        graph.add_edge(
+            *pair,
+            key=name,
+            name=name,
+            bandwidth=link.bandwidth,
+            latency=link.latency,
+            sharing=SPLIT if link.opposite is not None else link.sharing,
+        )
     return graph
 
 

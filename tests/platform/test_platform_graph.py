@@ -336,3 +336,38 @@ def test_parallel_edges_are_refused():
     graph.add_edge("b", "a", bandwidth="1GBps")
     with pytest.raises(UsageError, match="got several between 'a' and 'b'|between 'b' and 'a'"):
         from_graph(graph)
+
+
+@pytest.mark.parametrize("name", ["graphene", "fat-tree", "torus"])
+def test_a_machine_is_the_same_after_a_round_trip(name):
+    machine = load(name)
+    again = from_graph(to_graph(machine), name)
+    assert dict(again.config) == dict(machine.config) and again.preset == machine.preset
+    assert [host.name for host in again.hosts] == [host.name for host in machine.hosts]
+
+    def main():
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        comm.Alltoall(bytearray(comm.size * 1000), bytearray(comm.size * 1000))
+
+    one, other = (
+        pysmpi.run(main, 8, platform=one, compute="none", map_by="node").seconds
+        for one in (machine, again)
+    )
+    assert other == pytest.approx(one, rel=1e-6)
+
+
+def test_configuration_of_graphs():
+    graph = nx.path_graph(2)
+    nx.set_edge_attributes(graph, "1GBps", "bandwidth")
+    graph.graph["config"] = '{"smpi/os": "0:1e-6:0"}'
+    assert from_graph(graph).config == {"smpi/os": "0:1e-6:0"}
+    for wrong in ("{", "[1]", 5):
+        graph.graph["config"] = wrong
+        with pytest.raises(UsageError, match="config: expected options"):
+            from_graph(graph)
+    del graph.graph["config"]
+    graph.edges[0, 1]["sharing"] = "some"
+    with pytest.raises(UsageError, match="sharing: expected shared, fatpipe or split-duplex"):
+        from_graph(graph)
