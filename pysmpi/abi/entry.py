@@ -92,7 +92,7 @@ def checked(function: Callable[..., object]) -> Callable[..., object]:
         except RejectedError as error:
             fail(error.code, error.detail, _subject(arguments))
         except AttributeError as error:
-            if not isinstance(error.obj, (MPI.Comm, MPI.Request)):
+            if not isinstance(error.obj, (MPI.Comm, MPI.Request)) or error.name is None:
                 raise
             fail(*_unsuited(error.obj, error.name), _subject(arguments))
         except _WRONG as error:
@@ -101,7 +101,7 @@ def checked(function: Callable[..., object]) -> Callable[..., object]:
     return call
 
 
-def _subject(arguments: tuple[Any, ...]) -> object:
+def _subject(arguments: tuple[object, ...]) -> object:
     """The communicator, window or file whose error handler gets an error of the call."""
     for each in arguments:
         if isinstance(each, MPI.File) or (isinstance(each, (MPI.Comm, MPI.Win)) and each):

@@ -61,7 +61,7 @@ class CompiledProgram(RankProgram):
         self.path = os.path.abspath(path)
         self.arguments = [path, *arguments]
         self.processes: WeakSet[CompiledProcess] = WeakSet()
-        self.loaded: tuple[Any, ...] = ()  # what ranks share
+        self.loaded: tuple[object, ...] = ()  # what ranks share
 
     def configure(self, settings: Any) -> bool:
         self.stack = settings.value("contexts/stack-size")

@@ -39,7 +39,7 @@ from pysmpi.python import facts
 from pysmpi.python.frames import BOUNDARY, is_own, variables_of, whole_stack
 from pysmpi.ranks.simulation import Simulation
 
-_read: Callable[[FrameType, FrameType], tuple[Any, ...] | None] | None = None
+_read: Callable[[FrameType, FrameType], tuple[object, ...] | None] | None = None
 if facts.holds("frame-stacks"):
     try:
         from pysmpi.isolation.frame_stacks import values as _read
@@ -113,7 +113,7 @@ class States:
         calls = self._calls()
         if calls is None:
             return None
-        whole: list[Any] = [calls, self._written()]
+        whole: list[object] = [calls, self._written()]
         requests = self._requests()
         if requests is None:
             return None
@@ -159,7 +159,7 @@ class States:
 
     # The parts of a state.
 
-    def _written(self) -> Any:
+    def _written(self) -> object:
         """The lines of the output so far, in any order."""
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -174,9 +174,9 @@ class States:
             self._lines = sorted(self._lines + lines)
         return self._rest, tuple(self._lines)
 
-    def _calls(self) -> Any:
+    def _calls(self) -> object:
         """The collective calls under way; None if they, or windows, hide a part of the state."""
-        found: list[Any] = []
+        found: list[object] = []
         seen = set()
         if self.universe.purposes:
             return None
@@ -202,9 +202,9 @@ class States:
         found.sort(key=repr)
         return found
 
-    def _requests(self) -> dict[int, list[Any]] | None:
+    def _requests(self) -> dict[int, list[Send | Receive]] | None:
         """The messages and receives that have no partner, by their rank; None with windows."""
-        found: dict[int, list[Any]] = {}
+        found: dict[int, list[Send | Receive]] = {}
         control = self.control
         for request in control.numbers:
             if isinstance(request, Send):
@@ -220,7 +220,7 @@ class States:
                 found.setdefault(pid, []).append(receive)
         return found
 
-    def _of_rank(self, rank: Rank, requests: list[Any]) -> bytes | None:
+    def _of_rank(self, rank: Rank, requests: list[Send | Receive]) -> bytes | None:
         if self._opaque.get(rank.pid, 0) < _MOST_OPAQUE:
             try:
                 return _digest(RankReader(self, rank, requests).read())
@@ -233,7 +233,7 @@ class States:
 class RankReader:
     """Describes the state of one rank that waits."""
 
-    def __init__(self, states: States, rank: Rank, requests: list[Any]) -> None:
+    def __init__(self, states: States, rank: Rank, requests: list[Send | Receive]) -> None:
         self.states = states
         self.rank = rank
         self.requests = sorted(requests, key=_place_of)
@@ -246,7 +246,7 @@ class RankReader:
         self.values = Values(self.modules, self._handle)
         self.parts = self.values.parts
 
-    def read(self) -> list[Any]:
+    def read(self) -> list[object]:
         """The description."""
         rank, values, parts = self.rank, self.values, self.parts
         fiber = rank.fiber
@@ -332,7 +332,7 @@ class RankReader:
 
     # Objects of MPI.
 
-    def _handle(self, value: Any) -> None:
+    def _handle(self, value: object) -> None:
         parts = self.parts
         if isinstance(value, Status):
             parts.append(("status", tuple(value._fields)))
@@ -401,8 +401,8 @@ class RankReader:
             if isinstance(request, Send):
                 self.parts.append((request.mode, request.detached, request in seen))
             self._payload(request.payload)
-        for request in self.rank.process.waits:
-            self._request(request)
+        for pending in self.rank.process.waits:
+            self._request(pending)
 
     def _payload(self, payload: Any) -> None:
         parts = self.parts
@@ -443,7 +443,7 @@ class RankReader:
                 self.parts.append((gate.kind, gate.place))
 
 
-def _place_of(request: Any) -> tuple[Any, ...]:
+def _place_of(request: Send | Receive) -> tuple[object, ...]:
     """Requests between two ranks keep their order; others have none."""
     sends = isinstance(request, Send)
     other = request.destination if sends else 0

@@ -46,10 +46,10 @@ class Values:
     attributes. `handle(value)` describes an object of MPI.
     """
 
-    def __init__(self, own: Iterable[str], handle: Callable[[Any], None]) -> None:
+    def __init__(self, own: Iterable[str], handle: Callable[[object], None]) -> None:
         self.own = frozenset(own)
         self.handle = handle
-        self.parts: list[Any] = []
+        self.parts: list[object] = []
         self._numbers: dict[int, int] = {}
         self._alive: list[object] = []  # or another object would have the identity of one of these
 
@@ -95,7 +95,7 @@ class Values:
         elif not self.met(value):
             self._other(value, kind)
 
-    def mapping(self, value: dict[Any, Any]) -> None:
+    def mapping(self, value: dict[object, object]) -> None:
         """Describe the items of a dictionary."""
         self.parts.append(("dict", len(value)))
         for key, one in value.items():
@@ -156,7 +156,7 @@ class Values:
                     self.parts.append(key)
                     self.value(one)
 
-    def _instance(self, value: Any, kind: type) -> None:
+    def _instance(self, value: object, kind: type) -> None:
         """An instance of a class of the program."""
         self._class(kind)
         plain = kind.__base__
@@ -178,7 +178,7 @@ class Values:
                     self.parts.append(slot)
                     self.value(getattr(value, slot, NotImplemented))
 
-    def _reduced(self, value: Any) -> None:
+    def _reduced(self, value: object) -> None:
         """An object that says of what it is made."""
         if value is NotImplemented or value is Ellipsis:
             self.parts.append((repr(value),))

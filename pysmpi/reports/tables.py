@@ -10,7 +10,7 @@ import numpy
 _SHOWN = 100  # rows in a notebook
 
 
-class FigureTable(dict[str, Any]):
+class FigureTable(dict[str, Sequence[object]]):
     """Columns of equal length by their names: arrays of numbers, and lists of texts.
 
     `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` take it, as they
@@ -20,7 +20,7 @@ class FigureTable(dict[str, Any]):
     def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
         super().__init__({name: _column(values) for name, values in columns.items()})
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[dict[str, object]]:
         """The rows, each a dictionary of its values."""
         return (dict(zip(self, row)) for row in zip(*map(_plain, self.values())))
 
@@ -56,5 +56,5 @@ def _column(values: Sequence[object]) -> Any:
     return ["" if one is None else str(one) for one in values]
 
 
-def _plain(column: Any) -> list[Any]:
+def _plain(column: Any) -> list[object]:
     return column if isinstance(column, list) else column.tolist()

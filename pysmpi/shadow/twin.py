@@ -78,7 +78,7 @@ class _Watch(Instrument):
         """Begin: from now on nothing else takes the place of functions."""
         self._restore = calls.replace_functions(self._watched)
 
-    def run_ended(self, result: Any) -> None:
+    def run_ended(self, result: object) -> None:
         """The program has ended."""
         self._end()
 
@@ -99,7 +99,7 @@ class _Watch(Instrument):
         name, universe = procedure.name, self.universe
         result = _RESULT.get(name, -1)
 
-        def watched(*values: Any, **named: Any) -> object:
+        def watched(*values: object, **named: object) -> object:
             rank = current()
             call = rank.call
             if (
@@ -134,7 +134,7 @@ class _Watch(Instrument):
         position: int,
         site: object,
         buffer: int | None,
-        values: tuple[Any, ...],
+        values: tuple[object, ...],
         out: object,
     ) -> object:
         """The result of a call in place of `out`."""
@@ -173,7 +173,7 @@ class Twin(_Watch):
         position: int,
         site: object,
         buffer: int | None,
-        values: tuple[Any, ...],
+        values: tuple[object, ...],
         out: object,
     ) -> object:
         value = _plain(out) if buffer is None else _contents(_argument(values, buffer))
@@ -230,7 +230,7 @@ class TwinGuide(_Watch):
         position: int,
         site: object,
         buffer: int | None,
-        values: tuple[Any, ...],
+        values: tuple[object, ...],
         out: object,
     ) -> object:
         place = (os.path.abspath(getattr(site, "file", "")), getattr(site, "line", 0))
@@ -301,13 +301,13 @@ class TwinGuide(_Watch):
                 result.twin += f", and may decide otherwise on {count(self.nprocs, 'rank')}"
 
 
-def _ranks_of(comm: Any) -> int:
+def _ranks_of(comm: object) -> int:
     """The size of an intracommunicator; 0 for others."""
     size = getattr(comm, "size", 0)
     return 0 if getattr(comm, "is_inter", True) else int(size)
 
 
-def _details(procedure: Procedure, values: tuple[Any, ...]) -> str:
+def _details(procedure: Procedure, values: tuple[object, ...]) -> str:
     """The peers of a call, and the sizes of its buffers."""
     found = []
     for name, value in zip(procedure.parameters, values):
@@ -321,7 +321,7 @@ def _details(procedure: Procedure, values: tuple[Any, ...]) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _size(value: Any) -> int | None:
+def _size(value: object) -> int | None:
     """The bytes of a buffer, or of the part of it that the counts name."""
     if isinstance(value, list | tuple) and value:
         array, *rest = value
@@ -349,7 +349,7 @@ def _plain(value: object) -> object | None:
     return None
 
 
-def _argument(values: tuple[Any, ...], index: int) -> Any:
+def _argument(values: tuple[object, ...], index: int) -> object:
     buffer = values[index] if index < len(values) else None
     if isinstance(buffer, list | tuple) and buffer:
         buffer = buffer[0]
@@ -364,12 +364,12 @@ def _bytes(buffer: Any) -> memoryview | None:
         return None
 
 
-def _contents(buffer: Any) -> bytes | None:
+def _contents(buffer: object) -> bytes | None:
     view = _bytes(buffer)
     return None if view is None else bytes(view)
 
 
-def _fill(buffer: Any, value: object) -> bool:
+def _fill(buffer: object, value: object) -> bool:
     view = _bytes(buffer)
     if view is None or view.readonly or not isinstance(value, bytes) or view.nbytes != len(value):
         return False
@@ -377,7 +377,7 @@ def _fill(buffer: Any, value: object) -> bool:
     return True
 
 
-def _may_count(values: tuple[Any, ...], buffer: int | None, out: object) -> bool:
+def _may_count(values: tuple[object, ...], buffer: int | None, out: object) -> bool:
     """Whether a result may depend on the number of ranks: a sum or product of whole numbers."""
     value = out if buffer is None else _argument(values, buffer)
     kind = np.asarray(value).dtype.kind if isinstance(value, (np.ndarray, *_PLAIN)) else "i"

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[2] / "pysmpi"
 # you can.
 MOST = {
     ".": 30,
-    "abi": 110,
+    "abi": 111,
     "analysis": 10,
     "calibrate": 10,
     "checkers": 30,
@@ -22,7 +22,7 @@ MOST = {
     "cluster": 10,
     "collectives": 20,
     "debugging": 10,
-    "explore": 20,
+    "explore": 28,
     "faults": 10,
     "folding": 10,
     "io": 10,
@@ -41,8 +41,8 @@ MOST = {
     "ranks": 40,
     "record": 40,
     "replay": 30,
-    "reports": 20,
-    "shadow": 50,
+    "reports": 21,
+    "shadow": 53,
     "sweeps": 40,
     "time": 30,
     "trace": 80,

@@ -27,6 +27,7 @@ from pysmpi.abi.values import (
 )
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT, ERR_TRUNCATE
 from pysmpi.mpi.buffers.regions import place
+from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.datatypes.external32 import decode, encode
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def Type_get_name(datatype: MPI.Datatype, type_name: int, resultlen: int) -> Non
 
 @entry
 def Type_get_envelope(
-    datatype: MPI.Datatype, num_integers: int, num_addresses: int, num_datatypes: int, combiner: int
+    datatype: Datatype, num_integers: int, num_addresses: int, num_datatypes: int, combiner: int
 ) -> None:
     integers, addresses, _ = datatype._live().arguments(True)
     *_, types, kind = datatype.Get_envelope()
@@ -283,7 +284,7 @@ def Type_get_envelope_c(
 
 @entry
 def Type_get_contents(
-    datatype: MPI.Datatype, max_integers: int, max_addresses: int, max_datatypes: int,
+    datatype: Datatype, max_integers: int, max_addresses: int, max_datatypes: int,
     array_of_integers: int, array_of_addresses: int, array_of_datatypes: int,
 ) -> None:  # fmt: skip
     types = datatype.Get_contents()[3]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pysmpi.abi.callbacks import reduction
 from pysmpi.abi.entry import entry
 from pysmpi.abi.values import buffer, free, give, write_integer
+from pysmpi.mpi.operators.operators import Op
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -16,12 +17,12 @@ else:
 
 @entry
 def Op_create(user_fn: int, commute: int, op: int) -> None:
-    give(op, MPI.Op._create(reduction(user_fn, False), bool(commute)))
+    give(op, Op._create(reduction(user_fn, False), bool(commute)))
 
 
 @entry
 def Op_create_c(user_fn: int, commute: int, op: int) -> None:
-    give(op, MPI.Op._create(reduction(user_fn, True), bool(commute)))
+    give(op, Op._create(reduction(user_fn, True), bool(commute)))
 
 
 @entry
