@@ -135,17 +135,18 @@ bind_variables(Process *process)
         }
         if (option_variable(&process->options, name, own) != NULL)
             continue;
-        void *global = dlsym(RTLD_DEFAULT, name);
         void *definition = definition_of(process, libraries, count, name);
         if (definition == NULL)
-            definition = global;
+            definition = dlsym(RTLD_DEFAULT, name);
         if (definition == NULL || definition == own)
             continue;
         if (strcmp(name, "environ") == 0 || strcmp(name, "__environ") == 0)
             process->environment = own;
         const int is_ours = image_at(process, (uintptr_t)definition) != NULL;
-        if (process->shared != 2 && (is_ours || definition != global))
-            failed = failed || store(own, definition, size_of(definition, symbol->st_size)) < 0;
+        /* The loader has copied from the global scope alone, which need not have this library. */
+        const size_t size = size_of(definition, symbol->st_size);
+        if (process->shared != 2 && memcmp(own, definition, size) != 0)
+            failed = failed || store(own, definition, size) < 0;
         /* Objects of C++ are constants, or streams that have one buffer anyway. */
         const int of_mpi = strncmp(name, "ompi_", 5) == 0 || strncmp(name, "MPI_", 4) == 0;
         if (!is_ours && !of_mpi && strncmp(name, "_Z", 2) != 0)

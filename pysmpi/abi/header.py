@@ -6,6 +6,7 @@ the prototypes are those of `functions.txt`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -177,7 +178,7 @@ def constants() -> Iterator[str]:
     """The definitions of constants and predefined handles."""
     for name in sorted(vars(MPI)):
         value: Any = getattr(MPI, name)
-        if f"#define MPI_{name} " in _VALUES or f"MPI_{name}" in COMPILED:
+        if f"MPI_{name}" in COMPILED or re.search(rf"\bMPI_{name}\b", _VALUES):
             continue
         if not name[0].isupper() or name != name.upper() or name in ("VERSION", "SUBVERSION"):
             continue

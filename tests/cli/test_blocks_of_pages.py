@@ -61,11 +61,6 @@ BY_OTHERS = [
     ("docs/reference/nodes.md", "name: ", PLATFORMS),
     ("docs/reference/platform.md", "load(", "tests/platform/test_platform_docs.py"),
     ("docs/reference/sweep.md", "", "tests/sweeps/test_sweeps.py::test_the_page_has_a_study"),
-    (
-        "docs/explanation/shadow.md",
-        "decides by its data",
-        "tests/shadow/test_twin.py::",
-    ),
     ("docs/reference/options.md", "", GENERATED),
     (
         "docs/reference/api.md",

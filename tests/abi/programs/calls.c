@@ -390,6 +390,27 @@ static void the_rest(void)
     EXPECT(there && !number);
 }
 
+/* Edges with no weights, and with no edges to weigh. */
+static void graphs(void)
+{
+    MPI_Comm graph;
+    int degrees[2], weighted, peers[2], weights[2] = {7, 7};
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 1, &other, MPI_UNWEIGHTED, 1, &other,
+                                   MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+    MPI_Dist_graph_neighbors_count(graph, &degrees[0], &degrees[1], &weighted);
+    EXPECT(degrees[0] == 1 && degrees[1] == 1 && !weighted);
+    MPI_Dist_graph_neighbors(graph, 1, peers, MPI_UNWEIGHTED, 1, peers + 1, MPI_UNWEIGHTED);
+    EXPECT(peers[0] == other && peers[1] == other);
+    MPI_Comm_free(&graph);
+    /* Rank 0 alone has an edge, with a weight. */
+    const int *none = MPI_WEIGHTS_EMPTY, *own = rank == 0 ? weights : none;
+    MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, rank, &other, rank ? weights : none, 1 - rank,
+                                   &other, own, MPI_INFO_NULL, 0, &graph);
+    MPI_Dist_graph_neighbors_count(graph, &degrees[0], &degrees[1], &weighted);
+    EXPECT(degrees[0] == rank && degrees[1] == 1 - rank && weighted);
+    MPI_Comm_free(&graph);
+}
+
 /* Two programs start: each is this one, with the words of its own list. */
 static void spawned(char *program)
 {
@@ -424,6 +445,7 @@ int main(int argc, char **argv)
     groups();
     collectives();
     topologies();
+    graphs();
     windows();
     files(argv[1]);
     the_rest();
