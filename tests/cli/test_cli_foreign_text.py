@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -113,10 +114,9 @@ def test_an_exploration_goes_on_from_json_and_unpickles_nothing(pysmpi, write, t
     assert not (tmp_path / "exploited").exists()
     kept.write_text(json.dumps(data))
     again = pysmpi(*words[:1], "--resume", *words[1:])
-    assert (first.returncode, again.returncode) == (4, 0), (
-        again.stderr
-    )  # a bounded search, the rest
-    assert "continued after 5 earlier executions" in again.stderr
+    assert first.returncode == 4  # the search was bounded
+    assert again.returncode == 0, again.stderr
+    assert re.search(r"continued after [1-5] earlier executions", again.stderr)
     assert "all relevantly different orders were explored" in again.stderr
 
 
