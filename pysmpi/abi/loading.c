@@ -41,10 +41,16 @@ is_environment(const char *name)
         || strcmp(name, "_environ") == 0;
 }
 
-/* Ours of a name; functions of MPI too, as another MPI library may have come first. */
+/* Ours of a name; functions of MPI too, as another MPI library may have come first. A tool that
+   the program was linked with, and that calls PMPI_ functions, comes before ours. */
 static void *
 ours_of(const char *name, int kind, void *library, Process *process)
 {
+    if (strncmp(name, "MPI_", 4) == 0 && process != NULL) {
+        void *tool = dlsym(process->images[0].handle, name);
+        if (tool != NULL && image_at(process, (uintptr_t)tool) != NULL)
+            return tool;
+    }
     if (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0)
         return library != NULL ? dlsym(library, name) : NULL;
     if (process != NULL && is_environment(name))
