@@ -363,11 +363,11 @@ def check_value(name: str, value: object, where: Callable[[str], str] = in_pytho
         return None
     if not kind.test(value):
         raise _wrong(where(name), value, kind.expected, _close(value, kind.choices))
-    if isinstance(value, Mapping) and isinstance(DEFAULTS[name], Mapping):
+    if isinstance(value, Mapping):
         for key, entry in value.items():
             if not isinstance(key, str):
                 raise _wrong(where(name), key, "a string as the name of an entry")
-            if not isinstance(entry, str):
+            if isinstance(DEFAULTS[name], Mapping) and not isinstance(entry, str):
                 raise _wrong(f"{where(name)}[{key!r}]", entry, "a string")
     kept = kind.keep(value)
     if name == "nprocs" and kept < 1:

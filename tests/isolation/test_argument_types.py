@@ -68,8 +68,9 @@ def fits(value: Any, hint: Any) -> bool:
         inner = typing.get_args(hint)[0]
         return isinstance(value, (list, tuple, set)) and all(fits(one, inner) for one in value)
     if typing.get_origin(hint) is collections.abc.Mapping:
+        entries = typing.get_args(hint)[1]
         return isinstance(value, dict) and all(
-            isinstance(key, str) and isinstance(entry, str) for key, entry in value.items()
+            isinstance(key, str) and fits(entry, entries) for key, entry in value.items()
         )
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
