@@ -8,6 +8,8 @@ from pysmpi.kernel.activities import Activity, ActivityKind, Constraint
 from pysmpi.kernel.events import INFINITY
 from pysmpi.kernel.sharing import System
 
+NEVER: Final = 1 << 62  # bytes, more than any message has
+
 
 class Port:
     """A resource for one message at a time, first come first served: a network card's direction.
@@ -165,22 +167,23 @@ class Transport:
         """Return a number; slots with the same number have equal plans with all other slots."""
         return slot
 
-    def apart(self) -> bool:
-        """Whether the plans between slots with the same number depend on the slots."""
-        return False
+    def apart_from(self) -> int:
+        """The size (bytes) from which plans depend on the slots that have the same number."""
+        return NEVER
 
 
 class PlanBook:
     """A cache of plans, by size and pair of places; it drops all when it grows beyond `limit`.
 
-    If the slots of a place are `apart`, plans between them have an entry for each pair of slots.
+    Plans between slots of one place have an entry for each pair of slots from the size on at which
+    they are apart.
     """
 
     def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
         self.transport: Transport = transport
         self.places: list[int] = [transport.place(slot) for slot in range(slots)]
         self.width: int = max(self.places, default=0) + 1
-        self.apart: bool = transport.apart()
+        self.apart_from: int = transport.apart_from()
         self.limit: int = limit
         self.count: int = 0
         self.sizes: dict[int, dict[int, Plan]] = {}
@@ -199,7 +202,7 @@ class PlanBook:
         places = self.places
         place = places[source]
         pair = place * self.width + places[destination]
-        if self.apart and place == places[destination]:
+        if nbytes >= self.apart_from and place == places[destination]:
             pair = self.width * self.width + source * len(places) + destination
         plan = self.pairs.get(pair)
         if plan is None:

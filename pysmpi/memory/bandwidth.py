@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from pysmpi.kernel.activities import ActivityKind, Constraint
 from pysmpi.kernel.core import Core
-from pysmpi.kernel.plan import Plan, Transport
+from pysmpi.kernel.plan import NEVER, Plan, Transport
 from pysmpi.network.flows import ENVELOPE
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
@@ -125,9 +125,9 @@ class NodeTransport(Transport):
         """The place of a slot in the network."""
         return self.network.place(slot)
 
-    def apart(self) -> bool:
-        """Whether messages inside a host take its cores, which are those of the slots."""
-        return self.messages
+    def apart_from(self) -> int:
+        """The size from which messages inside a host take its cores."""
+        return SMALL if self.messages else NEVER
 
     def node(self, host: Host) -> NodeMemory:
         """The memory of a host."""

@@ -69,9 +69,9 @@ class MemoryTransport(Transport):
             return slot
         return self._first.setdefault(self.network.place(slot), slot)
 
-    def apart(self) -> bool:
-        """Whether the slots of a host without description share its memory."""
-        return self.network.apart()
+    def apart_from(self) -> int:
+        """The size from which the slots of a host without description share its memory."""
+        return self.network.apart_from()
 
     def room(self, host: Host) -> Room:
         """The node of a described host."""
