@@ -232,3 +232,20 @@ def test_the_streams_of_cxx_write_to_those_of_the_rank(
     wanted = ["rank 0 3.14", "rank 1 3.142", "rank 2 3.1416", "c 0", "c 1", "c 2"]
     assert sorted(done.out.splitlines()) == sorted(wanted)
     assert sorted(done.err.splitlines()) == ["error 0", "error 1", "error 2"]
+
+
+@pytest.mark.parametrize("abi", ["mpich", "openmpi", "standard"])
+def test_a_tool_that_a_program_is_linked_with_gets_its_calls(
+    abi: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tool, program = str(PROGRAMS / "counter.c"), str(PROGRAMS / "senders.c")
+    for words in (
+        ["-fPIC", "-shared", tool, "-o", "libcounter.so"],
+        [program, "-o", "senders", "-L.", "-lcounter", ORIGIN],
+    ):
+        subprocess.run(line("cc", ["--abi", abi, *words]), check=True, cwd=tmp_path)
+    pysmpi.run(str(tmp_path / "senders"), nprocs=4)
+    sends = [0, 1, 2, 0]
+    assert sorted(capfd.readouterr().out.splitlines()) == [
+        f"rank {rank}: {number} sends" for rank, number in enumerate(sends)
+    ]
