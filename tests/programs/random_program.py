@@ -68,7 +68,10 @@ def build(spec):
             lower, extent = part.Get_extent()
             # The next multiple of 16 keeps elements aligned and blocks apart.
             at = (at + max(lower, 0) + length * extent + 31) // 16 * 16
-        made = MPI.Datatype.Create_struct(lengths, starts, parts)
+        plain = MPI.Datatype.Create_struct(lengths, starts, parts)
+        # A lower bound of a part above its data would let elements overlap.
+        made = plain.Create_resized(min(plain.lb, 0), at - min(plain.lb, 0))
+        plain.Free()
     elif kind == "subarray":
         sizes, parts_of, starts, fortran = arguments
         order = MPI.ORDER_FORTRAN if fortran else MPI.ORDER_C

@@ -111,8 +111,14 @@ class Unit:
                 ]
             return [
                 *body,
+                f"MPI_Datatype plain_{made};",
                 f"MPI_Type_create_struct({len(parts)}, (int[]){_list(lengths)}, at_{made}, "
-                f"(MPI_Datatype[]){_list(parts)}, &{made});",
+                f"(MPI_Datatype[]){_list(parts)}, &plain_{made});",
+                # A lower bound of a part above its data would let elements overlap.
+                f"MPI_Type_get_extent(plain_{made}, &{low}, &{extent});",
+                f"{low} = {low} < 0 ? {low} : 0;",
+                f"MPI_Type_create_resized(plain_{made}, {low}, next_{made} - {low}, &{made});",
+                f"MPI_Type_free(&plain_{made});",
             ]
         if kind == "subarray":
             sizes, lengths, starts, fortran = arguments
