@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 from itertools import count
 from mmap import PAGESIZE
-from types import TracebackType
 
 from pysmpi.abi import engine
 from pysmpi.abi.elf import SharedLibrary
@@ -79,17 +78,6 @@ class FileCopy:
         """Close both files."""
         _close(self.original)
         _close(self.descriptor)
-
-    def __enter__(self) -> FileCopy:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _unchanging(library: SharedLibrary) -> list[tuple[int, int, int, bool]]:

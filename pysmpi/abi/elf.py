@@ -143,7 +143,7 @@ class SharedLibrary:
     names: int = 0  # of symbols: their offset in the file
 
     def of_program(self) -> list[tuple[int, bytes]]:
-        """What copies for a program change beside: its rank calls constructors and destructors."""
+        """The tags that copies for a program hide: the rank calls constructors and destructors."""
         return [
             (self.tags[tag][0], struct.pack("<Q", _HIDDEN | tag))
             for tag in _CALLED

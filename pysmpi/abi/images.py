@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -38,7 +38,7 @@ class PrivateFile:
 
 @dataclass
 class ImagePlan:
-    """What a rank loads: libraries before those that need them, the program or library last."""
+    """The files that a rank loads: each after the libraries that it needs."""
 
     parts: list[PrivateFile] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # files that have to be loaded before
@@ -143,7 +143,7 @@ def load(
         for part in others:
             loaded[part.library.path] = f"./{short_name()[1:]}"
         for part in (*others, root):
-            copies.append(stack.enter_context(_copy(part, loaded)))
+            copies.append(stack.enter_context(closing(_copy(part, loaded))))
             if part is not root:
                 _symlink(copies[-1].file, os.path.join(folder, loaded[part.library.path]))
         rows = tuple(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from ctypes import Array, addressof, c_char, create_string_buffer
 from functools import cache
 from typing import NamedTuple
@@ -273,7 +274,7 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
     if library.soname is not None:
         offset, name = library.soname
         changes.append((offset, own.encode().ljust(len(name), b"\0")))
-    with FileCopy(library, changes) as copy:
+    with closing(FileCopy(library, changes)) as copy:
         path = copy.path()
         try:
             base = engine.open(path)
@@ -287,7 +288,7 @@ def _load(part: _Part, names: dict[str, str]) -> LoadedCopy:
 
 
 def changes_of(library: elf.SharedLibrary, names: dict[str, str]) -> list[tuple[int, bytes]]:
-    """What a copy changes, whose needed libraries have other names."""
+    """The bytes that change in a copy whose needed libraries have other names."""
     changes = list(library.changes)
     for offset, name in library.needed:
         if elf.MPI.match(name):

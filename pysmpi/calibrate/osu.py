@@ -115,7 +115,7 @@ def _quoted(text: str) -> str:
 
 
 def predicted(path: str, sizes: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """What the two OSU programs print on the machine of a file: (s, bytes/s) by size."""
+    """The figures of the two OSU programs on the machine of a file: (s, bytes/s) by size."""
     result = run(
         _program, 2, args=(list(sizes),), platform=path, map_by="node", compute="none",
         cfg={"smpi/wtime": "0"},

@@ -140,7 +140,7 @@ def inevitable(executor: Executions, decisions: Decisions, trace: Trace) -> int 
 def remedy(
     executor: Executions, decisions: Decisions, passing: Trace, failing: Trace, parting: int
 ) -> str:
-    """What would let a program pass, if a passing and a failing order part at one receive.
+    """The source or tag that lets a program pass, if two orders part at one receive.
 
     The receive could name the source of the message that it takes in the passing order. All tried
     continuations pass after that. Nothing is returned if they do not, or if the orders part

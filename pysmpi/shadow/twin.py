@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
@@ -124,9 +125,9 @@ class _Watch(Instrument):
 
         return watched
 
+    @abstractmethod
     def noted(self, rank: Rank, key: str) -> int:
         """A rank makes a call; returns its position among those of the rank."""
-        raise NotImplementedError
 
     def replaced(
         self,

@@ -1,4 +1,4 @@
-"""What is written to a file in memory is read once, in the order in which it was written."""
+"""A file in memory gives its bytes once, in the order in which they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extension modules register for each other in the dictionary of the interpreter.
+"""Entries that extension modules make for each other in the dictionary of the interpreter.
 
 pybind11 keeps the classes and the modules there that it has made, each once only. Ranks that load
 copies of such modules have classes of their own. Modules that all ranks share keep what they have
