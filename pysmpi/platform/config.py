@@ -164,7 +164,7 @@ def stack_size(text: str) -> int:
 
 
 def privatization(text: str) -> tuple[str, tuple[str, ...]]:
-    """The files of which ranks of compiled programs have copies: "copy" or "none", and libraries."""
+    """The files of which each rank of a program has a copy: "copy" or "none", and libraries."""
     lowered = text.lower()
     if lowered in ("copy", "yes", "on", "true", "1", "dlopen", "mmap"):
         return "copy", ()
