@@ -51,6 +51,10 @@ class EntryTimer:
         """The block ends; returns its seconds on the simulated core."""
         return 0.0 if self.inside else float(self.real.stop())
 
+    def part(self) -> float | None:
+        """The seconds of the block up to here; None in a call."""
+        return None if self.inside else self.real.part()
+
     # For entry points.
 
     def arrive(self) -> None:

@@ -146,5 +146,9 @@ class MeteredTimer:
         self._meter.enter(MPI)
         return seconds
 
+    def part(self) -> float | None:
+        """The seconds of the block up to here; None if no clock measures it."""
+        return None if self._timer is None else self._timer.part()
+
     def __getattr__(self, name: str) -> object:
         return getattr(self._timer, name)

@@ -73,6 +73,13 @@ class Guard:
         self.spent += self.shadow.clock.elapsed() - self.base
         return 0.0 if self.real is None else float(self.real.stop())
 
+    def part(self) -> float | None:
+        if self.real is None:
+            return None
+        self.spent += self.shadow.clock.elapsed() - self.base
+        self.base = self.shadow.clock.elapsed()
+        return self.real.part()  # type: ignore[no-any-return]
+
     def end(self) -> None:
         """The pass is over, or broken off."""
         self.spent += self.shadow.clock.elapsed() - self.base

@@ -77,8 +77,12 @@ def next_alarm() -> float | None:
 def deliver() -> bool:
     """Run the handler of SIGALRM if it is due in the running rank; return whether it is."""
     date = next_alarm()
+    return date is not None and _deliver_if_due(date, ranks.current().now())
+
+
+def _deliver_if_due(date: float, now: float) -> bool:
     rank = ranks.current()
-    if date is None or rank.now() < date:
+    if now < date:
         return False
     if rank in _sent:
         for number in _sent.pop(rank):
@@ -112,9 +116,22 @@ def _look(number: int, frame: FrameType | None) -> None:
         return
     file = frame.f_code.co_filename
     if _timers and not is_ours(file):
-        deliver()
+        _look_at_clock()
     if _watcher is not None:
         _watcher(frame)
+
+
+def _look_at_clock() -> None:
+    """Run the handler of SIGALRM if it is due; a block that no clock measures stays whole."""
+    rank = ranks.current()
+    timer = _timers.get(rank)
+    if timer is None or rank.in_call or fiber_of(getcurrent()) is not rank.fiber:
+        return
+    part = None if rank.timer is None else rank.timer.part()
+    if part is not None:
+        rank.process.debt += part
+        rank.timer.start()
+    _deliver_if_due(timer.date, rank.engine.now + rank.process.debt)
 
 
 def watch(watcher: Callable[[FrameType], object] | None, seconds: float = _LOOK) -> None:

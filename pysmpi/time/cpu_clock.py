@@ -130,3 +130,7 @@ class CpuTimer:
         """The block ends; returns its seconds on the simulated core."""
         elapsed = self.clock.stop()
         return elapsed * self.factor if elapsed >= self.least else 0.0
+
+    def part(self) -> float | None:
+        """The seconds of the block up to here; it goes on with `start`."""
+        return self.clock.stop() * self.factor

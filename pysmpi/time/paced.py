@@ -19,7 +19,14 @@ class PacedTimer:
 
     def stop(self) -> float:
         """Stop it; the simulated seconds of compute, from the rank's own clock on."""
-        work = float(self._timer.stop())
+        return self._paced(float(self._timer.stop()))
+
+    def part(self) -> float | None:
+        """The simulated seconds of the block up to here, which goes on with `start`."""
+        work = self._timer.part()
+        return None if work is None else self._paced(work)
+
+    def _paced(self, work: float) -> float:
         process = self._rank.process
         if not process.core.bills_alone():
             return work

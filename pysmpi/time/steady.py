@@ -87,7 +87,7 @@ class SteadyTimer:
 
     __slots__ = (
         "clock", "start", "resume", "_stop", "_factor", "_places", "_last", "_tally", "_pid",
-        "_write", "_least",
+        "_write", "_least", "_parts",
     )  # fmt: skip
 
     def __init__(
@@ -109,10 +109,11 @@ class SteadyTimer:
         self._pid = pid
         self._write = write
         self._least = threshold * 1e9  # ns
+        self._parts = 0  # ns of the block that `part` has returned
 
     def stop(self) -> float:
         """The block ends; returns its seconds on the simulated core."""
-        elapsed = self._stop()
+        elapsed = self._stop() + self._parts
         if elapsed < self._least:
             elapsed = 0
         here = call_path()
@@ -129,4 +130,11 @@ class SteadyTimer:
             tally.rare += elapsed
         if self._write is not None:
             self._write(f"{self._pid} {charged}\n")
-        return charged * self._factor
+        parts, self._parts = self._parts, 0
+        return max(0, charged - parts) * self._factor
+
+    def part(self) -> float | None:
+        """The seconds of the block up to here; it goes on with `start`."""
+        elapsed: int = self._stop()
+        self._parts += elapsed
+        return elapsed * self._factor

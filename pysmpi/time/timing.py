@@ -58,6 +58,13 @@ class Timer(Protocol):
     def stop(self) -> float:
         """The block ends; returns its seconds on the simulated core."""
 
+    def part(self) -> float | None:
+        """The seconds of the block up to here, which goes on with `start`; `stop` gives the rest.
+
+        It is None if no clock measures the block. Then a look at the rank at a moment of real time
+        must not change the simulated time.
+        """
+
 
 class ComputeTiming(Protocol):
     """A mode of timing, for a whole run; a context manager."""
@@ -78,7 +85,9 @@ class ComputeTiming(Protocol):
 class RecordingTimer:
     """Times blocks on the CPU clock and writes them down."""
 
-    __slots__ = ("clock", "start", "resume", "_stop", "_least", "_factor", "_write", "_pid")
+    __slots__ = (
+        "clock", "start", "resume", "_stop", "_least", "_factor", "_write", "_pid", "_parts",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -95,12 +104,20 @@ class RecordingTimer:
         self._factor = factor
         self._pid = pid
         self._write = write
+        self._parts = 0  # ns of the block that `part` has returned
 
     def stop(self) -> float:
-        elapsed = self._stop()
+        elapsed = self._stop() + self._parts
         if elapsed < self._least:
             elapsed = 0
         self._write(f"{self._pid} {elapsed}\n")
+        elapsed -= self._parts
+        self._parts = 0
+        return elapsed * self._factor
+
+    def part(self) -> float | None:
+        elapsed = self._stop()
+        self._parts += elapsed
         return elapsed * self._factor
 
 
@@ -267,6 +284,9 @@ class ConstantTimer:
         self.blocks += 1
         return self._seconds
 
+    def part(self) -> float | None:
+        return None
+
 
 class PlaybackTimer:
     """Gives the recorded blocks of one rank, in their order."""
@@ -294,6 +314,9 @@ class PlaybackTimer:
             )
         self.position = position + 1
         return self._blocks[position] * self._factor
+
+    def part(self) -> float | None:
+        return None
 
 
 class PlaybackTiming(_Quiet):

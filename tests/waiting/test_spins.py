@@ -11,6 +11,7 @@ import pytest
 
 import pysmpi
 from pysmpi.reports.result import Result
+from pysmpi.time import alarms
 from pysmpi.waiting.progress import spins
 from pysmpi.waiting.progress.loops import poll_at
 
@@ -180,3 +181,48 @@ def test_loops_that_do_more_are_no_polls(tmp_path: Path, loop: str):
     path = tmp_path / "loop.py"
     path.write_text(loop)
     assert poll_at(str(path), 1) is None
+
+
+BUSY = """
+import signal, time
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+signal.signal(signal.SIGALRM, lambda *unused: None)
+signal.setitimer(signal.ITIMER_REAL, 1e6)
+for step in range(4):
+    comm.Barrier()
+    MPI.Wtime()
+    end = time.process_time() + 1e-3
+    total = 0
+    for i in range(500_000 if comm.rank == 0 else 20):
+        total += i
+    comm.allreduce(total)
+"""
+
+
+@pytest.mark.parametrize("compute", ["none", "20us", "file"])
+def test_looks_change_nothing_if_no_clock_measures_compute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: str
+):
+    path = tmp_path / "prog.py"
+    path.write_text(BUSY)
+    looks = []
+    poll_of = spins.poll_at
+    monkeypatch.setattr(spins, "poll_at", lambda *place: looks.append(place) or poll_of(*place))
+    for module, name in ((spins, "LOOK"), (alarms, "_LOOK")):
+        monkeypatch.setattr(module, name, 0.004)
+    if compute == "file":
+        # With looks, and without them when it is played back.
+        compute = str(tmp_path / "compute.txt")
+        recorded = pysmpi.run(str(path), 2, compute="native", record_compute=compute)
+        assert looks
+    frequent = pysmpi.run(str(path), 2, compute=compute)
+    assert looks
+    looks.clear()
+    for module, name in ((spins, "LOOK"), (alarms, "_LOOK")):
+        monkeypatch.setattr(module, name, 1000.0)
+    seldom = pysmpi.run(str(path), 2, compute=compute)
+    assert not looks
+    assert frequent.seconds == seldom.seconds
+    if compute.endswith("compute.txt"):
+        assert seldom.seconds == pytest.approx(recorded.seconds, rel=0.2)

@@ -247,11 +247,13 @@ class Rank(Owner):
         in a run whose choices are not the clock's, after the end of the simulation, and while the
         rank imports a module that others share: they should not see a part of it.
         """
-        if self.in_call:
-            return
-        process, timer = self.process, self.timer
-        if timer is not None:
-            process.debt += timer.stop()
+        if not self.in_call:
+            self.pass_compute(0.0 if self.timer is None else self.timer.stop())
+
+    def pass_compute(self, seconds: float) -> None:
+        """As `settle`, with the seconds of the block of compute up to here; it goes on after."""
+        process = self.process
+        process.debt += seconds
         try:
             engine = self.engine
             program = self.program

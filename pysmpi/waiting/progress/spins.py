@@ -5,6 +5,9 @@ made no call for some of them, and its code is a poll (see `loops.py`), the rank
 poll would end: another rank has stored into the memory that it reads. The processor time of the
 poll is no compute. Otherwise the compute since the last call passes, so that the events up to then
 happen; the time of a long computation stays the same.
+
+If no clock measures compute, a run repeats exactly, so the looks of real time must not change it: a
+loop of unknown form goes on for some seconds before it counts as a block.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 LOOK = 0.05  # (s) of processor time between two looks
 TURNS = 2  # looks without a call of the rank
+PATIENCE = 200  # looks without a call, if no clock measures compute
 
 
 class Spins:
@@ -74,15 +78,26 @@ class Spins:
             or is_library(file)
         ):
             return
-        self._mark = None
         line: int | None = frame.f_lineno  # None in code of the interpreter's own
         poll = None if line is None else poll_at(file, line)
         if poll is None:
-            rank.settle()
-        elif poll.files:
+            self._pass(rank)
+            return
+        self._mark = None
+        if poll.files:
             self._look_for_files(rank)
         else:
             self._wait_for_memory(rank, poll, frame)
+
+    def _pass(self, rank: Rank) -> None:
+        """Let the compute since the last call pass."""
+        seconds: float | None = None if rank.timer is None else rank.timer.part()
+        if seconds is not None:
+            self._mark = None
+            rank.pass_compute(seconds)
+        elif self._looks >= PATIENCE:
+            self._mark = None
+            rank.settle()
 
     def _wait_for_memory(self, rank: Rank, poll: Poll, frame: FrameType) -> None:
         """Wait until the tests of a poll have other results."""
@@ -93,7 +108,7 @@ class Spins:
         except Exception:  # of the program's objects: let the program have it
             found = None
         if found is None:
-            rank.settle()
+            self._pass(rank)
             return
 
         def look() -> bool:
@@ -103,7 +118,6 @@ class Spins:
                 return True
 
         if rank.timer is not None:
-            rank.timer.stop()
             rank.timer.start()
         spinning = self.simulation.spinning
         fiber = fiber_of(getcurrent())
@@ -119,7 +133,6 @@ class Spins:
         """Let time pass up to the next event, or real time if there is none."""
         engine = self.simulation.engine
         if rank.timer is not None:
-            rank.timer.stop()
             rank.timer.start()
         if engine.queue.empty():
             found = reactor()
