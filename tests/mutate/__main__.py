@@ -13,6 +13,7 @@ also wraps all functions, and pysmpi looks into the code of its own.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -57,9 +58,10 @@ def main(words: list[str] | None = None) -> int:
     results: Counter[str] = Counter()
     by_room: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory(prefix="pysmpi-mutate-") as folder:
+        all_copies = [Copy(ROOT, Path(folder) / str(job)) for job in range(options.jobs)]
         copies: SimpleQueue[Copy] = SimpleQueue()
-        for job in range(options.jobs):
-            copies.put(Copy(ROOT, Path(folder) / str(job)))
+        for copy in all_copies:
+            copies.put(copy)
 
         def tried(place: Place) -> Verdict:
             copy = copies.get()
@@ -68,7 +70,8 @@ def main(words: list[str] | None = None) -> int:
             finally:
                 copies.put(copy)
 
-        with ThreadPoolExecutor(options.jobs) as threads:
+        threads = ThreadPoolExecutor(options.jobs)
+        try:
             for number, verdict in zip(places, threads.map(tried, places.values())):
                 results[verdict.result] += 1
                 by_room.setdefault(verdict.place.room, Counter())[verdict.result] += 1
@@ -77,6 +80,11 @@ def main(words: list[str] | None = None) -> int:
                     f"{described(verdict.place)}  {verdict.test}".rstrip(),
                     flush=True,
                 )
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            for copy in all_copies:
+                copy.stop()
+            threads.shutdown()
     for room, counts in sorted(by_room.items()):
         unnoticed = sum(counts[result] for result in UNNOTICED)
         print(f"{room:16} {counts.total() - unnoticed:3} of {counts.total():3}")
@@ -89,4 +97,5 @@ def main(words: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     sys.exit(main())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.mutate.__main__ import ROOT, main
 from tests.mutate.mutations import Mutation, mutations
 from tests.mutate.rooms import Place, choose, files, own_tests, rooms
-from tests.mutate.trials import Copy
+from tests.mutate.trials import SUBREAPER, Copy
 
 SOURCE = b'''"""Doc 1."""
 LIMIT = 1 << 4
@@ -117,7 +121,56 @@ def test_verdicts(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert tried(places["+"]) == ("survived", "")  # nobody tests n = 1
     assert tried(places["//"], 0.0) == ("unfinished", "")
     assert (project / "pysmpi/text.py").read_bytes() == source
+    copy.stop()
+    assert tried(places["//"]) == ("unfinished", "")
     assert (tmp_path / "copy/pysmpi/text.py").read_bytes() == source
+
+
+LEAVES_PROCESSES = """
+import os, subprocess, sys, time
+for session in (False, True):
+    print(subprocess.Popen(["sleep", "infinity"], start_new_session=session).pid)
+if os.fork() == 0:
+    os.setsid()
+    if daemon := os.fork():
+        print(daemon)
+        os._exit(0)
+    time.sleep(1e6)
+os.wait()
+print("ready", flush=True)
+if sys.argv[1] == "exit":
+    sys.exit(7)
+time.sleep(1e6)
+"""
+STARTER = """
+import subprocess, sys
+subprocess.run(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("ended_by", ["exit", "SIGTERM", "death of the starter"])
+def test_nothing_outlives_a_trial(ended_by: str) -> None:
+    """Neither children nor processes of other sessions, whether the trial ends or is ended."""
+    command = [sys.executable, SUBREAPER, sys.executable, "-uc", LEAVES_PROCESSES, ended_by]
+    if ended_by == "death of the starter":
+        command[:0] = [sys.executable, "-c", STARTER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        *pids, ready = (starter.stdout.readline().strip() for _ in range(4))
+        assert ready == "ready"
+        try:
+            if ended_by != "exit":
+                starter.send_signal(9 if ended_by == "death of the starter" else 15)
+            status = {"exit": 7, "SIGTERM": 128 + 15, "death of the starter": -9}
+            assert starter.wait() == status[ended_by]
+            if ended_by == "death of the starter":
+                starter.stdout.read()  # until none of them can write any longer
+            assert not any(psutil.pid_exists(int(pid)) for pid in pids)
+        finally:
+            for pid in map(int, pids):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, 9)
+            starter.kill()
 
 
 def test_the_command_lists_places(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from tests.mutate.rooms import Place, own_tests
 
 HANG = 240  # s, for one test, on a computer that may do other things as well
 FIRST = 3  # files that run alone before the others are even read
+SUBREAPER = Path(__file__).with_name("subreaper.py")
 NOTHING = 5  # pytest's exit status if it has selected no test
 
 
@@ -54,6 +54,7 @@ class Copy:
         self._sound: set[str] = set()  # tests that pass if nothing is broken
         self._unsound: set[str] = set()  # and that fail
         self._changes = 0
+        self._stopped = False
 
     def try_place(self, place: Place, seconds: float) -> Verdict:
         """Break it, run the tests of its package until one fails, and put it right again.
@@ -87,6 +88,10 @@ class Copy:
                 break
         return Verdict(place, result, test, used)
 
+    def stop(self) -> None:
+        """End the trial that runs in another thread."""
+        self._stopped = True
+
     def _write(self, path: Path, source: bytes) -> None:
         path.write_bytes(source)
         self._changes += 1
@@ -102,7 +107,8 @@ class Copy:
         module = (self.root / place.path).with_suffix("")
         if any(module.parent.glob(f"{module.name}.*.so")):
             environment["PYSMPI_INTERPRETED"] = "1"  # the compiled one is not broken
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=no", "-p"]
+        command = [sys.executable, str(SUBREAPER), sys.executable, "-m", "pytest"]
+        command += ["-x", "-q", "-rfE", "--tb=no", "-p"]
         command += ["no:cacheprovider", "-o", f"faulthandler_timeout={HANG}", *tests]
         command += [f"--deselect={test}" for test in sorted(self._unsound)]
         with tempfile.TemporaryFile() as output:
@@ -117,14 +123,14 @@ class Copy:
             )
             spent, ended = 0.0, False
             try:
-                while not ended and spent < seconds:
+                while not (ended or self._stopped) and spent < seconds:
                     with suppress(psutil.TimeoutExpired):
                         process.wait(timeout=0.5)
                         ended = True
                     spent = max(spent, _processor_seconds(process))
             finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                with suppress(psutil.NoSuchProcess):
+                    process.terminate()
                 process.wait()
             output.seek(0)
             text = output.read().decode(errors="replace")
