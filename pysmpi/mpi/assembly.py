@@ -24,6 +24,7 @@ CHAPTERS = (
     "datatypes.status",
     "base.attributes",
     "point_to_point.requests",
+    "point_to_point.persistent_requests",
     "point_to_point.generalized",
     "point_to_point.matched",
     "point_to_point.buffered",

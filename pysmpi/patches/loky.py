@@ -5,11 +5,10 @@ from __future__ import annotations
 from types import ModuleType
 
 from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
-from pysmpi.isolation.threads.fibers import patch_process_executor
 
 
 @when_loaded("loky.process_executor")
 def patch_pools(run: PatchedRun, module: ModuleType) -> None:
     """End the pools of a rank with its threads."""
     if run.threads is not None:
-        patch_process_executor(run.patches, module, run.threads)
+        run.threads.own_executors(run.patches, module.ProcessPoolExecutor)

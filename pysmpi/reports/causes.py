@@ -6,7 +6,6 @@ communicator; a collective call needs every rank of its communicator, in the sam
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from pysmpi import text
@@ -14,7 +13,6 @@ from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.collective.background import CollectiveOperation, PersistentCollective
 from pysmpi.mpi.collective.in_place import misplaced
-from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.point_to_point.buffered import ATTACHED
 from pysmpi.mpi.point_to_point.partitioned import Partitioned
 from pysmpi.mpi.rma.accesses import LATE
@@ -22,9 +20,7 @@ from pysmpi.mpi.rma.locks import LockClaim
 from pysmpi.python.frames import shorten
 from pysmpi.reports.failures import any_failed, failures
 from pysmpi.reports.history import (
-    FirstDifference,
     called,
-    find_difference,
     ordinal_of,
     sizes_of,
 )
@@ -34,11 +30,11 @@ from pysmpi.reports.unstarted import (
     receives_for,
     sends_for,
 )
+from pysmpi.reports.wait_graph import WaitGraph
 from pysmpi.reports.waiting import (
     Collective,
     Piece,
     Wait,
-    WaitFinder,
     accepts,
     describe_communicator,
     posted_receives,
@@ -50,20 +46,8 @@ _SEARCHED = 1000  # waits that calls with errors may explain
 _MEETINGS = ("Accept", "Connect", "Join")
 
 
-class Causes:
+class Causes(WaitGraph):
     """The reasons of a deadlock, from the waits of ranks and the ranks that have finished."""
-
-    def __init__(self, finder: WaitFinder, waits: Sequence[Wait], finished: set[int]) -> None:
-        self.finder = finder
-        self.waits = list(waits)
-        self.finished = finished
-        self.of: dict[int, Wait] = {}  # waits of the main thread of a rank
-        self.every: dict[int, list[Wait]] = {}
-        for wait in waits:
-            self.of.setdefault(wait.pid, wait)
-            self.every.setdefault(wait.pid, []).append(wait)
-        self._missing: dict[tuple[int, int, str], frozenset[int]] = {}
-        self._differences: dict[int, FirstDifference | None] = {}
 
     # Lines of explanation.
 
@@ -361,13 +345,6 @@ class Causes:
         given = misplaced(communicator, collective.number)
         return [(1, f"{line}; {given}" if given else line)]
 
-    def difference(self, communicator: Communicator) -> FirstDifference | None:
-        """The first collective call of a communicator in which its ranks differ."""
-        key = min(communicator.p2p.number, communicator.remote.p2p.number)
-        if key not in self._differences:
-            self._differences[key] = find_difference(communicator, self.waits)
-        return self._differences[key]
-
     def _begins(self, pid: int, wait: Wait) -> bool:
         """Whether a rank is at the begin of the same call, and waits for other processes there."""
         peer = self.of.get(pid)
@@ -396,123 +373,6 @@ class Causes:
                     f"{_place(peer)}: communicators differ"
                 )))  # fmt: skip
         return lines
-
-    # The graph of waiting ranks.
-
-    def missing(self, collective: Collective) -> frozenset[int]:
-        """The ranks that a collective call waits for, by pid."""
-        key = (collective.communicator.coll.number, collective.number, collective.operation)
-        known = self._missing.get(key)
-        if known is None:
-            communicator = collective.communicator
-            same = set(self._same(collective))
-            found = set()
-            for side in {
-                id(communicator): communicator,
-                id(communicator.remote): communicator.remote,
-            }.values():
-                for rank, pid in enumerate(side.group):
-                    if pid in same:
-                        continue
-                    begun = side.begun(rank)
-                    behind = begun <= collective.number
-                    peer = self.of.get(pid)
-                    other = (
-                        peer is not None
-                        and peer.collective is not None
-                        and peer.collective.communicator in (communicator, communicator.remote)
-                        and peer.collective.number == collective.number
-                    )
-                    if behind or other:
-                        found.add(pid)
-            known = self._missing[key] = frozenset(found)
-        return known
-
-    def together(self, wait: Wait, pid: int) -> bool:
-        """Whether a rank waits in the same collective call as another."""
-        return wait.collective is not None and pid in self._same(wait.collective)
-
-    def _same(self, collective: Collective) -> list[int]:
-        """The ranks that wait in this very call."""
-        return [
-            pid
-            for pid, wait in self.of.items()
-            if wait.collective is not None
-            and wait.collective.communicator
-            in (collective.communicator, collective.communicator.remote)
-            and wait.collective.number == collective.number
-            and wait.collective.operation == collective.operation
-        ]
-
-    def awaited(self, pid: int) -> frozenset[int]:
-        """The ranks that could end the waits of a rank."""
-        return frozenset().union(*(self.awaited_in(wait) for wait in self.every[pid]))
-
-    def awaited_in(self, wait: Wait) -> frozenset[int]:
-        """The ranks that could end one wait."""
-        found: frozenset[int] = frozenset()
-        if wait.collective is not None:
-            found = self.missing(wait.collective) or wait.collective.peers
-        for piece in wait.pieces:
-            found |= piece.pids - {wait.pid} if piece.any else piece.pids
-        return found
-
-    def cycle(self) -> list[tuple[int, str]]:
-        """A short cycle of ranks that wait for each other, with their calls; or an empty list."""
-        best = self._some_circle()
-        for start in best[:16]:
-            shorter = self._circle(start, len(best))
-            if shorter:
-                best = shorter
-        if best:
-            first = best.index(min(best))
-            best = best[first:] + best[:first]
-        return [(pid, self.of[pid].call) for pid in best]
-
-    def _some_circle(self) -> list[int]:
-        """A circle, found by following the waits in depth."""
-        seen: set[int] = set()
-        for start in self.of:
-            if start in seen:
-                continue
-            path = [start]
-            position = {start: 0}
-            seen.add(start)
-            while path:
-                awaited = self.awaited(path[-1])
-                back = awaited & position.keys()
-                if back:
-                    return path[max(position[pid] for pid in back) :]
-                following = next((pid for pid in awaited if pid in self.of and pid not in seen), -1)
-                if following < 0:
-                    del position[path.pop()]
-                else:
-                    position[following] = len(path)
-                    path.append(following)
-                    seen.add(following)
-        return []
-
-    def _circle(self, start: int, limit: int) -> list[int]:
-        """The shortest circle through a rank, if it is shorter than `limit`."""
-        before: dict[int, int] = {}
-        queue = deque([(start, 1)])
-        seen = {start}
-        while queue:
-            pid, depth = queue.popleft()
-            awaited = self.awaited(pid)
-            if start in awaited:
-                way = [pid]
-                while way[-1] != start:
-                    way.append(before[way[-1]])
-                return way[::-1] if len(way) < limit else []
-            if depth + 1 >= limit:
-                continue
-            for following in sorted(awaited - seen):
-                if following in self.of:
-                    seen.add(following)
-                    before[following] = pid
-                    queue.append((following, depth + 1))
-        return []
 
     def outlook(self) -> str:
         """The behaviour of a real MPI library."""

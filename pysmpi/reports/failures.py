@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from pysmpi.kernel.requests import Receive, Send
 from pysmpi.mpi.base.failed_calls import FAILED, FailedCall
@@ -11,28 +11,14 @@ from pysmpi.mpi.calls import CallKind
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.python.frames import shorten
-from pysmpi.reports.history import FirstDifference, called
-from pysmpi.reports.waiting import Wait, WaitFinder
+from pysmpi.reports.history import called
+from pysmpi.reports.wait_graph import WaitGraph
+from pysmpi.reports.waiting import Wait
 
 _RANKS = 4  # that are named
 _PARTS = 3  # of one call of the program
 # Weights of reasons. Only the failed call of a collective operation is known to be what is missing.
 _CERTAIN, _LIKELY, _POSSIBLE = -1, 0, 4
-
-
-class WaitGraph(Protocol):
-    """The waits of all ranks, and the ranks that could end them; see `causes.Causes`."""
-
-    finder: WaitFinder
-
-    def awaited_in(self, wait: Wait) -> frozenset[int]:
-        """The ranks that could end one wait."""
-
-    def together(self, wait: Wait, pid: int) -> bool:
-        """Whether a rank waits in the same collective call as another."""
-
-    def difference(self, communicator: Communicator) -> FirstDifference | None:
-        """The first collective call of a communicator in which its ranks differ."""
 
 
 class _Missing(NamedTuple):

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.datatypes import records as t
-from pysmpi.mpi.datatypes.layouts import EMPTY, IrregularBlocks, Run, members
+from pysmpi.mpi.datatypes.copy_plans import IrregularBlocks, Run
+from pysmpi.mpi.datatypes.layouts import EMPTY, members
 
 BASICS = ("INT8_T", "SHORT", "INT", "DOUBLE", "LONG_DOUBLE", "C_DOUBLE_COMPLEX")
 

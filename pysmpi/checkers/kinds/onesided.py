@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.checkers.clocks import Clock, Stamp
 from pysmpi.checkers.describing import op_name, place
 from pysmpi.checkers.kinds.buffers import (
     memory_of_arguments,
@@ -13,8 +12,18 @@ from pysmpi.checkers.kinds.buffers import (
     memory_of_operation,
     receives,
 )
-from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
+from pysmpi.checkers.memory import WatchedRegion, overlap
 from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.window_uses import (
+    COMMUNICATE,
+    GETS,
+    PUTS,
+    LocalBuffers,
+    SideState,
+    WindowUse,
+    access_memory,
+    conflict,
+)
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.constants import (
     ERR_RMA_SYNC,
@@ -25,12 +34,10 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.mpi.rma.arguments import one_sided
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
 from pysmpi.python.frames import CallSite
@@ -109,12 +116,6 @@ class AccessesConflict(Diagnostic):
     title = "conflicting accesses to a window"
 
 
-_PUTS = frozenset(("Put", "Rput"))
-_GETS = frozenset(("Get", "Rget"))
-_ACCUMULATES = frozenset(
-    "Accumulate Raccumulate Get_accumulate Rget_accumulate Fetch_and_op Compare_and_swap".split()
-)
-_COMMUNICATE = _PUTS | _GETS | _ACCUMULATES
 _COMPLETES = frozenset(("Fence", "Unlock", "Unlock_all", "Flush", "Flush_all", "Complete"))
 _OPENS = frozenset(("Lock", "Lock_all", "Start"))
 _CLOSES = {
@@ -126,84 +127,6 @@ _CLOSES = {
 }
 _RULE = "MPI 4.1, section 12.5: "
 _MANY = 64  # accesses of a window at one process before those that are over are dropped
-
-
-class WindowUse:
-    """One access to the memory of a window.
-
-    `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
-    origin's own count at the call that completed it; None until then. `toward` is the target of the
-    one-sided call that it belongs to, -1 if it belongs to none.
-    """
-
-    __slots__ = (
-        "pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what", "toward",
-    )  # fmt: skip
-
-    def __init__(
-        self, pid: int, call: MpiCall | None, site: CallSite | None, kind: str,
-        pieces: list[WatchedRegion], clock: Stamp, target: int, op: str = "", what: str = "",
-    ) -> None:  # fmt: skip
-        self.pid = pid
-        self.call = call
-        self.site = site
-        self.kind = kind  # "read", "write" or "update"
-        self.op = op
-        self.pieces = pieces
-        self.clock = clock
-        self.done: int | None = None
-        self.target = target
-        self.what = what
-        self.toward = -1
-
-    def before(self, clock: Clock | Stamp) -> bool:
-        """Whether it was complete before an event with this clock."""
-        return self.done is not None and clock.get(self.pid) >= self.done
-
-    def place(self, note: str) -> Place:
-        """Its line in the program."""
-        if self.call is not None:
-            return place(self.call, note)
-        return Place([self.pid], self.what, self.site, note)
-
-
-class LocalBuffers:
-    """The memory of its rank that a one-sided call owns until it is complete at the origin."""
-
-    __slots__ = ("call", "target", "key", "reads", "writes")
-
-    def __init__(
-        self, call: MpiCall, target: int, key: int, reads: list[WatchedRegion],
-        writes: list[WatchedRegion],
-    ) -> None:  # fmt: skip
-        self.call = call
-        self.target = target
-        self.key = key
-        self.reads = reads
-        self.writes = writes
-
-    def meets(self, reads: list[WatchedRegion], writes: list[WatchedRegion]) -> bool:
-        """Whether an access to other memory conflicts with it."""
-        return (
-            overlap(writes, self.writes)
-            or overlap(writes, self.reads)
-            or overlap(reads, self.writes)
-        )
-
-
-class SideState:
-    """The epochs of one process at one window, and its accesses that are not complete."""
-
-    __slots__ = ("fence", "used", "inner", "opened", "pending", "fenced_before", "buffers")
-
-    def __init__(self) -> None:
-        self.fence: MpiCall | None = None  # that may have opened an epoch
-        self.fenced_before = False  # whether it also closed one
-        self.used: MpiCall | None = None  # the first access since
-        self.inner: MpiCall | None = None  # another kind of epoch since
-        self.opened: dict[tuple[str, int], MpiCall] = {}
-        self.pending: list[WindowUse] = []
-        self.buffers: list[LocalBuffers] = []
 
 
 @checker("onesided", "epochs of windows, and conflicting accesses to their memory")
@@ -245,7 +168,7 @@ class OneSidedChecks(Checker):
             number = side.window.communicator.p2p.number
             if self.memories.get(call.rank.pid, {}).pop(number, None) is not None:
                 self.session.memory.forget(call.rank, (self, "window", number))
-        elif name in _COMMUNICATE:
+        elif name in COMMUNICATE:
             self._access(call, side)
         elif name in _COMPLETES:
             # Before the call returns, other ranks may already go on.
@@ -375,14 +298,14 @@ class OneSidedChecks(Checker):
             if target == PROC_NULL:
                 return
             other = side.window.sides[target]
-            pieces, reads, writes = _memory(call, side, other)
+            pieces, reads, writes = access_memory(call, side, other)
         except Exception:  # the call itself will refuse the arguments
             return
         passive = side.passive(target)
         if not passive and side.started is None and state.used is None and side.fenced:
             state.used = call
         name = call.name
-        kind = "write" if name in _PUTS else "read" if name in _GETS else "update"
+        kind = "write" if name in PUTS else "read" if name in GETS else "update"
         op = ""
         if kind == "update":
             op = "swap" if name == "Compare_and_swap" else op_name(arguments["op"])
@@ -556,7 +479,7 @@ class OneSidedChecks(Checker):
         """Compare an access with the others to the same memory, and remember it."""
         accesses = self.accesses.setdefault((window, access.target), [])
         for other in accesses:
-            if other.before(access.clock) or not _conflict(other, access):
+            if other.before(access.clock) or not conflict(other, access):
                 continue
             if other.toward < 0 and access.toward < 0:
                 continue  # both are of the target: other checkers compare them
@@ -664,37 +587,3 @@ def _side(call: MpiCall) -> WindowSide | None:
         side: WindowSide | None = call.values[0]._impl
         return side
     return None
-
-
-def _memory(
-    call: MpiCall, side: WindowSide, other: WindowSide
-) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
-    """The memory at the target, and the memory that the call reads and writes at the origin."""
-    arguments = call.arguments
-    rank = int(arguments["target_rank"])
-    if "target_disp" in arguments:  # one element
-        data = reduction(arguments["origin"], False, rank)
-        result = reduction(arguments["result"], True, rank)
-        region = other.locate(call.values[0], int(arguments["target_disp"]), 1, data.datatype)
-        reads = regions_of(data)
-        if "compare" in arguments:
-            reads += regions_of(reduction(arguments["compare"], False, rank))
-        return regions_of(region), reads, regions_of(result)
-    data, where = one_sided(arguments["origin"], False, rank, arguments["target"])
-    region = other.locate(call.values[0], where.displacement, where.count, where.datatype)
-    if call.name in _GETS:
-        return regions_of(region), [], regions_of(data)
-    if "result" in arguments:
-        result = reduction(arguments["result"], True, rank)
-        return regions_of(region), regions_of(data), regions_of(result)
-    return regions_of(region), regions_of(data), []
-
-
-def _conflict(one: WindowUse, other: WindowUse) -> bool:
-    """Whether two kinds of access may not happen in any order."""
-    if one.kind == other.kind == "read":
-        return False
-    if one.kind == other.kind == "update":
-        alike = one.op == other.op or "NO_OP" in (one.op, other.op)
-        return not alike
-    return True

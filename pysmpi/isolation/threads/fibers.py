@@ -14,19 +14,15 @@ tests an event, a future or a queue, ends.
 from __future__ import annotations
 
 import _thread
-import itertools
-import mmap
 import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping
-from functools import cache
+from collections.abc import Callable, MutableMapping
 from importlib import _bootstrap
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
 from greenlet import GreenletExit
 
 from pysmpi.isolation.kinds import forks
@@ -39,134 +35,22 @@ from pysmpi.isolation.threads.locks import (
     RankRLock,
     ThreadLock,
     begin_turns,
-    give_way,
-    reduce_as,
+    polling,
     running,
-    state_without,
+)
+from pysmpi.isolation.threads.thread_objects import (
+    MainThread,
+    RealHandle,
+    ThreadHandle,
+    begin_numbers,
+    identify,
+    name_main,
 )
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
-from pysmpi.time.seconds import check_seconds, round_up
 
 StartThread = Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
-
-_SPACE = 1 << 30  # bytes of addresses for the numbers of threads
-
-
-@cache
-def _zeros() -> Any:
-    """Zeros at the addresses that are numbers of threads; None where there are none.
-
-    Pages that are only read take no memory.
-    """
-    if not sys.platform.startswith("linux"):
-        return None
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-    return np.frombuffer(mmap.mmap(-1, _SPACE, flags, mmap.PROT_READ), np.uint8)
-
-
-def _numbers() -> Iterator[int]:
-    """Numbers for threads, the same in each run: addresses, like the numbers of real threads.
-
-    Libraries pass them to C functions such as `pthread_setname_np`, which read the memory there.
-    They find zeros, and report that the thread does not exist.
-    """
-    zeros = _zeros()
-    if zeros is not None:
-        first = int(zeros.ctypes.data)
-        yield from range(first, first + _SPACE - (1 << 16), 16)
-    # Beyond the addresses that Python uses for real threads.
-    yield from itertools.count(1 << 62)
-
-
-_idents = _numbers()
-
-
-def _identify(fiber: Any) -> int:
-    """The number of a fiber as a thread."""
-    number: int | None = getattr(fiber, "thread_number", None)
-    if number is None:
-        number = fiber.thread_number = next(_idents)
-    return number
-
-
-class _MainThread(threading.Thread):
-    """The main thread of a rank's program."""
-
-    def __init__(self) -> None:
-        super().__init__(name="MainThread", daemon=False)
-        self._started.set()  # type: ignore[attr-defined]
-        self.joins: threading.Thread | None = None  # at the end of the program
-        self.ended_by: BaseException | None = None
-        self.counts: dict[str, int] = {}  # of the names that its process has given
-
-    def is_alive(self) -> bool:
-        return True
-
-    def join(self, timeout: float | None = None) -> None:
-        if threading.current_thread() is self:
-            raise RuntimeError("cannot join current thread")
-        raise RuntimeError("cannot join the main thread of a rank")
-
-
-_MainThread.__module__ = "threading"
-
-
-def _name_main(thread: _MainThread, ident: int) -> None:
-    """Give a main thread its number."""
-    space = vars(thread)
-    space["_ident"] = ident
-    handle = space.get(forks.HANDLE)
-    if isinstance(handle, _Handle):
-        handle.ident = ident  # a fork compares it
-
-
-_RealHandle: Any = getattr(_thread, "_ThreadHandle", None)
-
-
-class _Handle:
-    """The handle of a thread from Python 3.13 on (`_thread._ThreadHandle`)."""
-
-    def __init__(self) -> None:
-        self.ident: int | None = None
-        self._running = RankLock()
-        self._begun = False
-
-    def begin(self) -> None:
-        self._begun = True
-        self._running.acquire()
-
-    def ended(self) -> bool:
-        return self._begun and not self._running.locked()
-
-    def is_done(self) -> bool:
-        if self.ended():
-            return True
-        give_way()  # a program may be polling `is_alive`
-        return False
-
-    def join(self, timeout: float | None = None) -> None:
-        if not self._begun:
-            raise RuntimeError("thread not started")
-        if self._running.acquire(True, -1 if timeout is None or timeout < 0 else timeout):
-            self._running.release()
-
-    def forget(self) -> None:
-        """Be done, and wake nobody: no fiber is resumed any more."""
-        self._running._at_fork_reinit()
-
-    def _set_done(self) -> None:
-        if self._running.locked():
-            self._running.release()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return reduce_as(_RealHandle(), self, type(self), protocol)
-
-
-_Handle.__module__, _Handle.__name__, _Handle.__qualname__ = (
-    "_thread", "_ThreadHandle", "_ThreadHandle",
-)  # fmt: skip
 
 
 class Threads:
@@ -202,14 +86,14 @@ class Threads:
             if rank.program is None:
                 return real(function, handle=handle, daemon=daemon)
             if handle is None:
-                handle = _Handle()
+                handle = ThreadHandle()
             handle.begin()
             handle.ident = self._start(rank, function, handle)
             return handle
 
         return like(real, start_joinable_thread)
 
-    def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: _Handle | None) -> int:
+    def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: ThreadHandle | None) -> int:
         environment = rank.program
         environment.threaded = True
 
@@ -237,7 +121,7 @@ class Threads:
 
         fiber = self.start_fiber(rank, live, ended)
         fiber.is_thread = True
-        return _identify(fiber)
+        return identify(fiber)
 
     def set_sentinel(self, real: Callable[[], Any]) -> Callable[[], object]:
         def set_sentinel() -> object:
@@ -257,20 +141,20 @@ class Threads:
         def get_ident() -> int:
             if here() is None:
                 return real()
-            return _identify(running())
+            return identify(running())
 
         return like(real, get_ident)
 
     # Functions of `threading`
 
-    def main_of(self, environment: RankEnvironment) -> _MainThread:
+    def main_of(self, environment: RankEnvironment) -> MainThread:
         """The main thread of a rank."""
         thread = environment.main_thread
-        if not isinstance(thread, _MainThread):
-            thread = environment.main_thread = _MainThread()
+        if not isinstance(thread, MainThread):
+            thread = environment.main_thread = MainThread()
             fiber = getattr(ranks.current(), "fiber", None)
             if fiber is not None:
-                _name_main(thread, _identify(fiber))
+                name_main(thread, identify(fiber))
         return thread
 
     def unknown_thread(self, real: Callable[[], Any]) -> Callable[[], object]:
@@ -282,7 +166,7 @@ class Threads:
                 return real()
             thread = self.main_of(environment)
             ident = threading.get_ident()
-            _name_main(thread, ident)
+            name_main(thread, ident)
             threading._active[ident] = thread  # type: ignore[attr-defined]
             return thread
 
@@ -362,11 +246,23 @@ class Threads:
         if environment.main_thread is not None:
             threading._active.pop(environment.main_thread.ident, None)  # type: ignore[attr-defined]
 
+    def own_executors(self, patches: Patches, kind: Any) -> None:
+        """Record the rank of each executor of a class; they end with the threads of the rank."""
+        real_init = kind.__init__
+
+        def __init__(executor: Any, *args: Any, **kwargs: Any) -> None:
+            real_init(executor, *args, **kwargs)
+            environment = here()
+            if environment is not None:
+                self.executors[executor] = environment
+
+        patches.set(kind, "__init__", like(real_init, __init__))
+
     def close(self) -> None:
         """Forget the threads that are left at the end of a run: nothing waits for their end."""
         active: dict[int, Any] = threading._active  # type: ignore[attr-defined]
         for ident, thread in list(active.items()):
-            if thread in self.members or isinstance(thread, _MainThread):
+            if thread in self.members or isinstance(thread, MainThread):
                 del active[ident]
         locks = getattr(threading, "_shutdown_locks", None)
         if locks is not None:
@@ -375,7 +271,7 @@ class Threads:
             lock._at_fork_reinit()  # frees it, and wakes nobody
         for thread in self.members:
             handle = getattr(thread, forks.HANDLE, None)
-            if isinstance(handle, _Handle):
+            if isinstance(handle, ThreadHandle):
                 handle.forget()
             for waited in _waited_at_exit():
                 waited.pop(thread, None)
@@ -402,7 +298,7 @@ def _pooled() -> set[threading.Thread]:
 def _lives(thread: Any) -> bool:
     """Whether a thread has not ended yet, without giving way to it; its last compute may pass."""
     lock, handle = getattr(thread, "_tstate_lock", None), getattr(thread, forks.HANDLE, None)
-    if isinstance(handle, _Handle):
+    if isinstance(handle, ThreadHandle):
         return not handle.ended()
     return lock is not None and bool(lock.locked())
 
@@ -447,8 +343,7 @@ class _ChoosingKind(type):
 
 def install(patches: Patches, start_fiber: StartThread) -> Threads:
     """Let ranks have threads until the patches are undone."""
-    global _idents
-    _idents = _numbers()
+    begin_numbers()
     threads = Threads(start_fiber)
     patches.call_back(threads.close)
     begin_turns()
@@ -466,7 +361,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     if hasattr(_thread, "start_joinable_thread"):
         real = _thread.start_joinable_thread
         low["start_joinable_thread"] = threads.start_joinable_thread(real)
-        low["_ThreadHandle"] = _chooser(_RealHandle, _Handle)
+        low["_ThreadHandle"] = _chooser(RealHandle, ThreadHandle)
     low["allocate"] = low["allocate_lock"]
     low["start_new"] = low["start_new_thread"]
     lock: Any = low["allocate_lock"]
@@ -487,7 +382,7 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
         "get_ident": low["get_ident"],
         "local": thread_locals.local,
         "_DummyThread": threads.unknown_thread(threading._DummyThread),
-        "_MainThread": _MainThread,
+        "_MainThread": MainThread,
         "main_thread": threads.main_thread(threading.main_thread),
         "enumerate": threads.enumerate(threading.enumerate),
     }
@@ -500,29 +395,9 @@ def install(patches: Patches, start_fiber: StartThread) -> Threads:
     patches.set(threading, "active_count", count)
     thread: Any = threading.Thread
     patches.set(thread, "_bootstrap", threads.bootstrap(thread._bootstrap))
-    patches.set(threading.Event, "is_set", _polling(threading.Event.is_set, False))
+    patches.set(threading.Event, "is_set", polling(threading.Event.is_set, False))
     _replace_locks(patches)
     return threads
-
-
-class _ProcessCounter:
-    """Counts the names of processes for each rank, in the place of `itertools.count`."""
-
-    def __init__(self, real: Iterator[int]) -> None:
-        self.real = real
-        self.last: dict[int, int] = {}  # by rank
-
-    def __next__(self) -> int:
-        environment = here()
-        if environment is None:
-            return next(self.real)
-        number = self.last[environment.number] = self.last.get(environment.number, 0) + 1
-        return number
-
-
-def patch_process_names(patches: Patches, module: ModuleType) -> None:
-    """Let the names of processes (`multiprocessing`) count from 1 in each rank."""
-    patches.set(module, "_process_counter", _ProcessCounter(vars(module)["_process_counter"]))
 
 
 def _replace_locks(patches: Patches) -> None:
@@ -553,128 +428,3 @@ def _replace_locks(patches: Patches) -> None:
                 for attribute, inner in list(vars(value).items()):
                     if type(inner) is kind and not inner.locked():
                         patches.set(value, attribute, replacement(inner))
-
-
-def _polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
-    """A test that lets a little time pass if it returns `idle`."""
-
-    def test(self: Any) -> Any:
-        answer = real(self)
-        if answer is idle:
-            give_way()
-        return answer
-
-    return like(real, test)
-
-
-def patch_queue(patches: Patches, module: ModuleType) -> None:
-    """Let the queues of module `queue` wait in virtual time."""
-    patches.set(module, "SimpleQueue", _simple_queue(module))
-    kind = module.Queue
-    patches.set(kind, "empty", _polling(kind.empty, True))
-    real_get = kind.get
-
-    def get(self: Any, block: bool = True, timeout: float | None = None) -> Any:
-        if not block and not self._qsize():
-            give_way()
-        return real_get(self, block, timeout)
-
-    patches.set(kind, "get", like(real_get, get))
-
-
-def _simple_queue(module: Any) -> type:
-    """The class `queue.SimpleQueue`; in ranks its objects wait in virtual time."""
-    real: Any = module.SimpleQueue
-
-    class SimpleQueue(module._PySimpleQueue):  # type: ignore[misc]
-        """Simple, unbounded, reentrant FIFO queue."""
-
-        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-            if here() is None or (cls is SimpleQueue and (args or kwargs)):
-                return real(*args, **kwargs)
-            self = super().__new__(cls)
-            super().__init__(self)
-            return self
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            pass
-
-        def get(self, block: bool = True, timeout: float | None = None) -> Any:
-            if block and timeout is not None:
-                timeout = round_up(check_seconds(timeout), 1e-9)
-            return super().get(block, timeout)
-
-        def __reduce_ex__(self, protocol: Any) -> Any:
-            return reduce_as(real(), self, SimpleQueue, protocol)
-
-        def __reduce__(self) -> Any:
-            return self.__reduce_ex__(0)
-
-        def __getstate__(self) -> Any:
-            return state_without(self, ("_queue", "_count"))
-
-    SimpleQueue.__module__, SimpleQueue.__qualname__ = real.__module__, real.__qualname__
-    return SimpleQueue
-
-
-def patch_futures(patches: Patches, module: ModuleType) -> None:
-    """Let time pass for a program that polls a future (`concurrent.futures`).
-
-    The workers of pools do not complain about their end with their rank.
-    """
-    patches.set(module, "LOGGER", _Complaints(module.LOGGER))
-    kind = module.Future
-    patches.set(kind, "done", _polling(kind.done, False))
-    real_wait = module.wait
-
-    def wait(fs: Any, timeout: Any = None, return_when: Any = module.ALL_COMPLETED) -> Any:
-        if here() is not None:
-            give_way()  # a program may wait again for a finished thread
-        return real_wait(fs, timeout, return_when)
-
-    new = like(real_wait, wait)
-    patches.set(module, "wait", new)
-    holder = sys.modules.get("concurrent.futures")
-    if holder is not None and hasattr(holder, "wait"):
-        patches.set(holder, "wait", new)
-
-
-class _Complaints:
-    """A logger that does not report the end of a rank."""
-
-    def __init__(self, logger: Any) -> None:
-        self._logger = logger
-
-    def critical(self, *args: object, **kwargs: object) -> None:
-        if not isinstance(sys.exc_info()[1], GreenletExit):
-            self._logger.critical(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._logger, name)
-
-
-def patch_process_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
-    """Record the rank of each process pool, and end the pools with its threads."""
-    _note_owners(patches, module.ProcessPoolExecutor, threads)
-
-
-def _note_owners(patches: Patches, kind: Any, threads: Threads) -> None:
-    real_init = kind.__init__
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        real_init(self, *args, **kwargs)
-        environment = here()
-        if environment is not None:
-            threads.executors[self] = environment
-
-    patches.set(kind, "__init__", like(real_init, __init__))
-
-
-def patch_executor(patches: Patches, module: ModuleType, threads: Threads) -> None:
-    """Record the rank of each executor of `concurrent.futures.thread`."""
-    kind = module.ThreadPoolExecutor
-    _note_owners(patches, kind, threads)
-    if hasattr(kind, "_counter"):
-        patches.set(kind, "_counter", staticmethod(threads.count(kind._counter, "Pool", 0)))
-    # Held while a thread starts, which is where ranks may be switched.
-    patches.set(module, "_global_shutdown_lock", RankLock())

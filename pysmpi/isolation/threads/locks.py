@@ -19,6 +19,7 @@ from typing import Any
 from greenlet import getcurrent
 
 from pysmpi.mpi.base import ranks
+from pysmpi.patching.lookalike import like
 from pysmpi.time import alarms
 from pysmpi.time.seconds import check_timeout
 
@@ -44,6 +45,18 @@ def give_way() -> None:
     rank = ranks.current()
     if rank.program is not None:
         rank.sleep(POLL_COST)
+
+
+def polling(real: Callable[..., Any], idle: bool) -> Callable[..., Any]:
+    """A test that lets a little time pass if it returns `idle`."""
+
+    def test(self: Any) -> Any:
+        answer = real(self)
+        if answer is idle:
+            give_way()
+        return answer
+
+    return like(real, test)
 
 
 def _lose_turn() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, Final, Optional
 
 from pysmpi.mpi.buffers.copying import copy
-from pysmpi.mpi.datatypes.layouts import CopyPlan, Layout
+from pysmpi.mpi.datatypes.copy_plans import CopyPlan
+from pysmpi.mpi.datatypes.layouts import Layout
 from pysmpi.mpi.datatypes.records import Type
 
 NOTHING: Final = memoryview(bytearray())

@@ -21,7 +21,8 @@ from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.point_to_point.generalized import Grequest
 from pysmpi.mpi.point_to_point.matched import Message
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
+from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.processes.sessions import Session
 from pysmpi.mpi.rma.windows import Win
 

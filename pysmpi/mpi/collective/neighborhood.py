@@ -24,7 +24,8 @@ from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
 from pysmpi.mpi.collective.schedules import scheduled_call
 from pysmpi.mpi.groups.communicator import Communicator, located
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
+from pysmpi.mpi.point_to_point.requests import Request
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW

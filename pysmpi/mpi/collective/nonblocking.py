@@ -12,7 +12,8 @@ from pysmpi.mpi.collective import arguments
 from pysmpi.mpi.collective.background import CollectiveOperation, PersistentCollective
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.operators.operators import PREDEFINED, Op
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
+from pysmpi.mpi.point_to_point.requests import Request
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec, BufSpecB, BufSpecV, BufSpecW, InPlace

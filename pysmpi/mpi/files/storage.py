@@ -18,7 +18,8 @@ import numpy as np
 
 from pysmpi.mpi.base import constants as c
 from pysmpi.mpi.base.exceptions import named
-from pysmpi.mpi.datatypes.layouts import CopyPlan, basic, indexed
+from pysmpi.mpi.datatypes.copy_plans import CopyPlan
+from pysmpi.mpi.datatypes.layouts import basic, indexed
 from pysmpi.mpi.files.views import Pieces
 
 # Scattered pieces are read and written through a window of the file (bytes), where they are
@@ -275,4 +276,4 @@ def _windows(pieces: Pieces) -> list[Pieces]:
 
 def _plan(part: Pieces) -> CopyPlan:
     """The plan to copy between a window that begins with the first piece and the packed stream."""
-    return CopyPlan(indexed(_BYTES, part.lengths.tolist(), (part.offsets - part.low).tolist()))
+    return indexed(_BYTES, part.lengths.tolist(), (part.offsets - part.low).tolist()).new_plan()

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pysmpi.mpi.datatypes.layouts import IrregularBlocks, Layout, Run
+from pysmpi.mpi.datatypes.copy_plans import IrregularBlocks, Run
+from pysmpi.mpi.datatypes.layouts import Layout
 
 _NONE = np.empty(0, np.int64)
 

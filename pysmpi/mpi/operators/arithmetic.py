@@ -23,8 +23,9 @@ from pysmpi.mpi.base.errhandlers import FAILURES, show
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import current
 from pysmpi.mpi.buffers.memory import over
+from pysmpi.mpi.datatypes.copy_plans import Memory
 from pysmpi.mpi.datatypes.datatypes import Datatype
-from pysmpi.mpi.datatypes.layouts import Memory, leaves
+from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.datatypes.records import Type
 
 _ORDERED = frozenset(("integer", "fortran", "multi", "real"))

@@ -27,7 +27,8 @@ from pysmpi.mpi.point_to_point.operations import (
     SendOperation,
     joint,
 )
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
+from pysmpi.mpi.point_to_point.requests import Request
 
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer, BufSpec

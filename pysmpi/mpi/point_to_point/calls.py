@@ -42,8 +42,9 @@ from pysmpi.mpi.point_to_point.operations import (
     Template,
     describe,
 )
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
 from pysmpi.mpi.point_to_point.probing import look_for_message, wait_for_message
-from pysmpi.mpi.point_to_point.requests import Prequest, Request
+from pysmpi.mpi.point_to_point.requests import Request
 
 if TYPE_CHECKING:
     from mpi4py.typing import Buffer, BufSpec

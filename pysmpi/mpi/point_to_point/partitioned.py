@@ -42,8 +42,8 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.communicator import Communicator, check_revoked
 from pysmpi.mpi.point_to_point.operations import NoOperation, RequestOperation
+from pysmpi.mpi.point_to_point.persistent_requests import Prequest
 from pysmpi.mpi.point_to_point.polling import poll
-from pysmpi.mpi.point_to_point.requests import Prequest
 
 if TYPE_CHECKING:
     from mpi4py.typing import BufSpec

@@ -1,37 +1,44 @@
 """Requests and matched messages (MPI 4.1, sections 3.7 to 3.9).
 
-A handle points to an `RequestOperation` (see `operations.py`); the methods wait for one or several
-operations, and finish those that are complete.
+A handle points to a `RequestOperation` (see `operations.py`); the methods wait for one or several
+operations, and finish those that are complete (see `completion.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import Any
 
-from pysmpi.kernel.choices import NO, SOME, TEST
-from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.kernel.choices import SOME
 from pysmpi.mpi.base.constants import (
-    ANY_SOURCE,
-    ANY_TAG,
     ERR_IN_STATUS,
     ERR_REQUEST,
     SUCCESS,
     UNDEFINED,
 )
-from pysmpi.mpi.base.exceptions import cint, fail, listed, sequence
+from pysmpi.mpi.base.exceptions import fail, listed
 from pysmpi.mpi.base.handles import Handle, type_name, wrong_type
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
+from pysmpi.mpi.point_to_point.completion import (
+    active_operations,
+    all_complete,
+    any_complete,
+    check_errors,
+    choose_one,
+    choose_some,
+    complete_operations,
+    fill_empty,
+    first_complete,
+    reportable,
+    status_list,
+    test_complete,
+)
 from pysmpi.mpi.point_to_point.immediate import wait_for, wait_for_all
 from pysmpi.mpi.point_to_point.operations import RequestOperation
-from pysmpi.mpi.point_to_point.polling import charge, choose, poll
 
-SUBSETS = 4  # complete requests up to which a strategy may choose any of their subsets
-
-__all__ = ["Request", "Prequest", "REQUEST_NULL"]
+__all__ = ["Request", "REQUEST_NULL"]
 
 
 class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
@@ -80,7 +87,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if operation is None:
             return True
         rank = current()
-        if not _tested(rank, operation):
+        if not test_complete(rank, operation):
             return False
         rank.process.finish(operation.request)
         self._end(operation, status)
@@ -92,7 +99,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         operation = self._active(status)
         if operation is None:
             return True
-        if not _tested(current(), operation):
+        if not test_complete(current(), operation):
             return False
         error = operation.fill(status)
         if error:
@@ -105,7 +112,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             check_status(status)
         operation = self._sync()
         if operation is None or operation.request is None:
-            _empty(status)
+            fill_empty(status)
             return None
         return operation
 
@@ -132,15 +139,15 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         """Wait for any previously initiated request to complete."""
         if status is not None:
             check_status(status)
-        items = _listed(requests)
-        active = _active(items)
+        items = request_list(requests)
+        active = active_operations(items)
         if not active:
-            _empty(status)
+            fill_empty(status)
             return UNDEFINED
         rank = current()
         rank.process.wait_any([operation.request for _, operation in active])
         control = rank.engine.control
-        i = _first_done(active) if control is None else _chosen(rank, SOME, active)
+        i = first_complete(active) if control is None else choose_one(rank, SOME, active)
         _end_one(rank, items, i, status)
         return i
 
@@ -150,9 +157,9 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         """Test for completion of any previously initiated request."""
         if status is not None:
             check_status(status)
-        items = _listed(requests)
+        items = request_list(requests)
         rank = current()
-        i, flag = _look_for_one(rank, items, status)
+        i, flag = any_complete(rank, items, status)
         if i != UNDEFINED:
             _end_one(rank, items, i, status)
         return i, flag
@@ -165,8 +172,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         """Non-destructive test for the completion of any requests."""
         if status is not None:
             check_status(status)
-        items = _listed(requests)
-        i, flag = _look_for_one(current(), items, status)
+        items = request_list(requests)
+        i, flag = any_complete(current(), items, status)
         if i != UNDEFINED:
             operation = items[i]._impl
             error = operation.fill(status)
@@ -182,7 +189,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
             return True
         rank = current()
         process = rank.process
-        items = _listed(requests)
+        items = request_list(requests)
         operations = [item._impl for item in items]
         waits = [
             operation.request
@@ -198,11 +205,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
     @mpi.point_to_point("3.7.5")
     def Testall(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> bool:
         """Test for the completion of all previously initiated requests."""
-        items = _listed(requests)
-        active = _active(items)
+        items = request_list(requests)
+        active = active_operations(items)
         rank = current()
-        if not _tested_all(rank, active):
-            _extend(statuses, len(items))
+        if not all_complete(rank, active):
+            status_list(statuses, len(items))
             return False
         if active:
             rank.process.wait([operation.request for _, operation in active])
@@ -215,19 +222,19 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> bool:
         """Non-destructive test for the completion of all requests."""
-        items = _listed(requests)
-        flag = _tested_all(current(), _active(items))
-        entries = _extend(statuses, len(items))
+        items = request_list(requests)
+        flag = all_complete(current(), active_operations(items))
+        entries = status_list(statuses, len(items))
         if flag:
             errors = []
             for i, item in enumerate(items):
                 operation = item._impl
                 status = None if entries is None else entries[i]
                 if operation is None or operation.request is None:
-                    _empty(status)
+                    fill_empty(status)
                 else:
                     errors.append(operation.fill(status))
-            _check_all(errors)
+            check_errors(errors)
         return flag
 
     @classmethod
@@ -236,14 +243,14 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """Wait for some previously initiated requests to complete."""
-        items = _listed(requests)
-        active = _active(items)
+        items = request_list(requests)
+        active = active_operations(items)
         if not active:
             return None
         rank = current()
         rank.process.wait_any([operation.request for _, operation in active])
         if rank.engine.control is not None:
-            active = _chosen_some(rank, SOME, active)
+            active = choose_some(rank, SOME, active)
         return _finish_some(rank, items, active, statuses)
 
     @classmethod
@@ -252,12 +259,12 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """Test for completion of some previously initiated requests."""
-        items = _listed(requests)
-        active = _active(items)
+        items = request_list(requests)
+        active = active_operations(items)
         if not active:
             return None
         rank = current()
-        return _finish_some(rank, items, _test_some(rank, active), statuses)
+        return _finish_some(rank, items, reportable(rank, active), statuses)
 
     @classmethod
     @mpi.point_to_point("3.7.6")
@@ -265,13 +272,13 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[int] | None:
         """Non-destructive test for completion of some requests."""
-        items = _listed(requests)
-        active = _active(items)
+        items = request_list(requests)
+        active = active_operations(items)
         if not active:
             return None
         rank = current()
-        done, entries = _done(rank, _test_some(rank, active), statuses)
-        _check_all([
+        done, entries = complete_operations(rank, reportable(rank, active), statuses)
+        check_errors([
             operation.fill(None if entries is None else entries[k])
             for k, (_, operation) in enumerate(done)
         ])  # fmt: skip
@@ -312,7 +319,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if operation is None:
             return True, None
         rank = current()
-        if not _tested(rank, operation):
+        if not test_complete(rank, operation):
             return False, None
         rank.process.finish(operation.request)
         return True, _take(rank, self, operation, status)
@@ -328,7 +335,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         """Wait for any previously initiated request to complete."""
         if status is not None:
             check_status(status)
-        items = _listed(requests)
+        items = request_list(requests)
         operations = [item._impl for item in items]
         results = _keep_results(operations)
         i = cls.Waitany(requests, status)
@@ -340,7 +347,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], status: Status | None = None
     ) -> tuple[int, bool, Any | None]:
         """Test for completion of any previously initiated request."""
-        items = _listed(requests)
+        items = request_list(requests)
         results = _keep_results([item._impl for item in items])
         i, flag = cls.Testany(requests, status)
         return i, flag, None if i == UNDEFINED else results(i)
@@ -359,7 +366,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> list[Any]:
         """Wait for all previously initiated requests to complete."""
-        items = _listed(requests)
+        items = request_list(requests)
         results = _keep_results([item._impl for item in items])
         cls.Waitall(requests, statuses)
         return [results(i) for i in range(len(items))]
@@ -370,7 +377,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[bool, list[Any] | None]:
         """Test for the completion of all previously initiated requests."""
-        items = _listed(requests)
+        items = request_list(requests)
         results = _keep_results([item._impl for item in items])
         if not cls.Testall(requests, statuses):
             return False, None
@@ -390,10 +397,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
         """Wait for some previously initiated requests to complete."""
-        items = _listed(requests)
+        items = request_list(requests)
         results = _keep_results([item._impl for item in items])
-        found = cls.Waitsome(requests, statuses)
-        return found, None if found is None else [results(i) for i in found]
+        indices = cls.Waitsome(requests, statuses)
+        return indices, None if indices is None else [results(i) for i in indices]
 
     @classmethod
     @mpi.point_to_point("3.7.5")
@@ -401,10 +408,10 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         cls, requests: Sequence[Request], statuses: list[Status] | None = None
     ) -> tuple[list[int] | None, list[Any] | None]:
         """Test for completion of some previously initiated requests."""
-        items = _listed(requests)
+        items = request_list(requests)
         results = _keep_results([item._impl for item in items])
-        found = cls.Testsome(requests, statuses)
-        return found, None if found is None else [results(i) for i in found]
+        indices = cls.Testsome(requests, statuses)
+        return indices, None if indices is None else [results(i) for i in indices]
 
     @classmethod
     @mpi.point_to_point("3.7.6")
@@ -420,69 +427,11 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         self.Cancel()
 
 
-class Prequest(Request):
-    """Persistent request handle."""
-
-    __slots__ = ()
-
-    def __new__(cls, request: Request | None = None) -> Any:
-        self = super().__new__(cls, request)
-        if self._impl is not None and not isinstance(request, Prequest):
-            raise wrong_type("request", Prequest, request)
-        return self
-
-    @mpi.point_to_point("3.9")
-    def Start(self) -> None:
-        """Initiate a communication with a persistent request."""
-        operation = self._live()
-        _begin(operation)
-
-    @classmethod
-    @mpi.point_to_point("3.9")
-    def Startall(cls, requests: list[Prequest]) -> None:
-        """Start a collection of persistent requests."""
-        for item in _listed(requests):
-            _begin(item._live())
-
-    @mpi.point_to_point("4.2.1")
-    def Pready(self, partition: int) -> None:
-        """Mark a given partition as ready."""
-        self._partitioned().ready([cint(partition)])
-
-    @mpi.point_to_point("4.2.1")
-    def Pready_range(self, partition_low: int, partition_high: int) -> None:
-        """Mark a range of partitions as ready."""
-        self._partitioned().ready(range(cint(partition_low), cint(partition_high) + 1))
-
-    @mpi.point_to_point("4.2.1")
-    def Pready_list(self, partitions: Sequence[int]) -> None:
-        """Mark a sequence of partitions as ready."""
-        self._partitioned().ready([cint(partition) for partition in listed(partitions)])
-
-    @mpi.point_to_point("4.2.2")
-    def Parrived(self, partition: int) -> bool:
-        """Test partial completion of a partitioned receive operation."""
-        return bool(self._partitioned().arrived(cint(partition)))
-
-    def _partitioned(self) -> Any:
-        operation = self._live()
-        if not hasattr(operation, "partitions"):
-            fail(ERR_REQUEST, "not a partitioned operation", operation.subject)
-        return operation
-
-
 REQUEST_NULL = Request._define("REQUEST_NULL", None, 0x2C000000)
 
 
-def _begin(operation: RequestOperation) -> None:
-    if not operation.persistent:
-        fail(ERR_REQUEST, "only a persistent request can be started", operation.subject)
-    if operation.request is not None:
-        fail(ERR_REQUEST, "the request is started already", operation.subject)
-    operation.start()
-
-
-def _listed(requests: object) -> list[Request]:
+def request_list(requests: object) -> list[Request]:
+    """The handles of an argument; objects of other types are refused."""
     items = listed(requests)
     if not hasattr(requests, "__len__"):
         raise TypeError(f"requests: object of type {type_name(requests)!r} has no len()")
@@ -497,118 +446,6 @@ def _listed(requests: object) -> list[Request]:
     return items
 
 
-def _active(items: list[Request]) -> list[tuple[int, Any]]:
-    return [
-        (i, item._impl)
-        for i, item in enumerate(items)
-        if item._impl is not None and item._impl.request is not None
-    ]
-
-
-def _tested(rank: Rank, operation: RequestOperation) -> bool:
-    """Test an operation: let the time of a test pass, and return whether it is complete then."""
-    if not poll(rank, operation.done, _messages([(0, operation)])):
-        return False
-    rank.polls = 0
-    return True
-
-
-def _tested_all(rank: Rank, active: list[tuple[int, Any]]) -> bool:
-    """Test whether all active operations are complete."""
-    if active:
-        if not poll(
-            rank, lambda: all(operation.done() for _, operation in active), _messages(active)
-        ):
-            return False
-        rank.polls = 0
-    return True
-
-
-def _look_for_one(rank: Rank, items: list[Request], status: Status | None) -> tuple[int, bool]:
-    """Test whether one of the requests is complete.
-
-    Returns its number and True, or UNDEFINED and whether no request is active.
-    """
-    active = _active(items)
-    if not active:
-        _empty(status)
-        return UNDEFINED, True
-    if rank.engine.control is None:
-        charge(rank)
-        i = _first_done(active)
-    else:
-        i = _chosen(rank, TEST, active)
-    if i == UNDEFINED:
-        _empty(status)
-        return UNDEFINED, False
-    rank.polls = 0
-    return i, True
-
-
-def _done(
-    rank: Rank, active: list[tuple[int, Any]], statuses: list[Status] | None
-) -> tuple[list[tuple[int, Any]], list[Status] | None]:
-    """The active operations that are complete, and as many statuses."""
-    done = [(i, operation) for i, operation in active if operation.done()]
-    entries = _extend(statuses, len(done))
-    if done:
-        rank.polls = 0
-    return done, entries
-
-
-def _test_some(rank: Rank, active: list[tuple[int, Any]]) -> list[tuple[int, object]]:
-    """The operations of which a test of several reports those that are complete."""
-    if rank.engine.control is not None:
-        return _chosen_some(rank, TEST, active)
-    charge(rank)
-    return active
-
-
-def _messages(active: list[tuple[int, Any]]) -> dict[str, KernelRequest] | None:
-    """The sends and receives of some operations; None if one is something else."""
-    requests = {str(i): operation.request for i, operation in active}
-    return requests if all(isinstance(one, (Send, Receive)) for one in requests.values()) else None
-
-
-def _chosen(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> int:
-    """The number of the complete operation that a strategy chooses, or UNDEFINED."""
-
-    def answers() -> list[str]:
-        return [str(i) for i, operation in active if operation.done()]
-
-    answer = _answer(rank, kind, answers, active)
-    return UNDEFINED if answer == NO else int(answer)
-
-
-def _chosen_some(rank: Rank, kind: str, active: list[tuple[int, Any]]) -> list[tuple[int, object]]:
-    """The complete operations that a strategy chooses: all of them, or some."""
-
-    def answers() -> list[str]:
-        done = [str(i) for i, operation in active if operation.done()]
-        sizes = range(len(done), 0, -1) if len(done) <= SUBSETS else (len(done), 1)
-        return ["+".join(some) for size in sizes for some in combinations(done, size)]
-
-    answer = _answer(rank, kind, answers, active)
-    chosen = [] if answer == NO else answer.split("+")
-    return [entry for entry in active if str(entry[0]) in chosen]
-
-
-def _answer(
-    rank: Rank, kind: str, answers: Callable[[], list[str]], active: list[tuple[int, Any]]
-) -> str:
-    if kind == TEST:
-        return choose(rank, answers, _messages(active))
-    control = rank.engine.control
-    assert control is not None
-    return control.ask(rank.process, kind, answers, _messages(active))
-
-
-def _first_done(active: list[tuple[int, Any]]) -> int:
-    """The number of the active operation that completed first, or UNDEFINED."""
-    done = [entry for entry in active if entry[1].done()]
-    return min(done, key=lambda entry: entry[1].request.time)[0] if done else UNDEFINED
-
-
 def _end_one(rank: Rank, items: list[Request], i: int, status: Status | None) -> None:
     rank.polls = 0
     operation = items[i]._impl
@@ -616,29 +453,8 @@ def _end_one(rank: Rank, items: list[Request], i: int, status: Status | None) ->
     items[i]._end(operation, status)
 
 
-def _empty(status: Status | None) -> None:
-    """Describe an operation that does not exist (MPI 4.1, section 3.7.3)."""
-    if status is not None:
-        status._fill(ANY_SOURCE, ANY_TAG, 0)
-        status.error = SUCCESS
-
-
-def _extend(statuses: Sequence[Status] | None, count: int) -> list[Status] | None:
-    """As many statuses as requests: as in mpi4py, a list of the program is extended."""
-    if statuses is None:
-        return None
-    items = sequence(statuses)
-    for status in items:
-        check_status(status, "statuses")
-    missing = [Status() for _ in range(count - len(items))]
-    if isinstance(statuses, list):
-        statuses += missing
-        return statuses
-    return items + missing
-
-
 def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
-    entries = _extend(statuses, len(items))
+    entries = status_list(statuses, len(items))
     errors = []
     details: dict[str, None] = {}
     subject = None
@@ -646,7 +462,7 @@ def _finish_all(items: list[Request], statuses: list[Status] | None) -> None:
         operation = item._impl
         status = None if entries is None else entries[i]
         if operation is None or operation.request is None:
-            _empty(status)
+            fill_empty(status)
             errors.append(SUCCESS)
             continue
         error = item._finish(operation, status)
@@ -668,28 +484,22 @@ def _finish_some(
     active: list[tuple[int, Any]],
     statuses: list[Status] | None,
 ) -> list[int]:
-    done, entries = _done(rank, active, statuses)
+    done, entries = complete_operations(rank, active, statuses)
     if done:
         rank.process.wait([operation.request for _, operation in done])
     errors = []
     for k, (i, operation) in enumerate(done):
         error = items[i]._finish(operation, None if entries is None else entries[k])
         errors.append(error)
-    _check_all(errors)
+    check_errors(errors)
     return [i for i, _ in done]
 
 
-def _check_all(errors: list[int]) -> None:
-    """Report the error classes of several requests, if there are any."""
-    if any(errors):
-        fail(ERR_IN_STATUS, f"requests ended with the error classes {errors}", None)
-
-
 def _take(rank: Rank, handle: Request, operation: RequestOperation, status: Status | None) -> Any:
-    kept = operation.request
+    request = operation.request
     handle._end(operation, status)
     if operation.persistent:
-        operation.request, now = kept, operation.request
+        operation.request, now = request, operation.request
         value = operation.result()
         operation.request = now
         return value

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from pysmpi.isolation.threads.fibers import patch_process_names
+from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.threads.locks import running
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
@@ -111,9 +112,24 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
     )
 
 
+class _ProcessCounter:
+    """Counts the names of processes for each rank, in the place of `itertools.count`."""
+
+    def __init__(self, real: Iterator[int]) -> None:
+        self.real = real
+        self.last: dict[int, int] = {}  # by rank
+
+    def __next__(self) -> int:
+        environment = here()
+        if environment is None:
+            return next(self.real)
+        number = self.last[environment.number] = self.last.get(environment.number, 0) + 1
+        return number
+
+
 def patch_processes(patches: Patches, module: ModuleType) -> None:
     """Make `multiprocessing.process` handle only the processes of the calling rank."""
-    patch_process_names(patches, module)
+    patches.set(module, "_process_counter", _ProcessCounter(vars(module)["_process_counter"]))
     real_cleanup, real_active = module._cleanup, module.active_children
 
     def mine() -> list[Any]:
