@@ -363,8 +363,7 @@ class EventGraph:
             return self.date[row]
         found = new[cause]
         lasted = self.date[row] - self.date[cause]
-        if lasted > 0.0:
-            found += lasted * (latency if self.kind[cause] == events.START_SEND else transfer)
+        found += lasted * (latency if self.kind[cause] == events.START_SEND else transfer)
         if order in self.receives:
             found = max(found, new[self.receives[order]])
             arrive = self.arrives.get(self.message_of.get(order, NONE), NONE)

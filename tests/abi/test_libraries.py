@@ -13,6 +13,8 @@ from pathlib import Path
 import mpi4py
 import pytest
 
+from pysmpi.abi import elf
+
 pytestmark = [
     pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc to make libraries"),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only ELF files are loaded"),
@@ -409,6 +411,31 @@ def test_c_code_never_goes_on_after_the_end_of_its_rank(
     code, out, error = run(built, text)
     assert (code, out) == (status, ""), error
     assert report in error, error
+
+
+def test_a_library_may_call_mpi_without_a_name_of_its_library(tmp_path: Path) -> None:
+    """Functions of MPI that it defines itself are no such calls."""
+    calls = {
+        "calls": "int n, MPI_Barrier(int); int next(void) { MPI_Barrier(0); return ++n; }",
+        "defines": "int MPI_Barrier(int c) { return c; } int f(void) { return MPI_Barrier(0); }",
+        "others": "int other(void); int f(void) { return other(); }",
+    }
+    for name, text in calls.items():
+        (tmp_path / "source.c").write_text(text.replace("Barrier(0)", "Barrier(0x44000000)"))
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", "source.c", "-o", f"lib{name}.so"],
+            cwd=tmp_path, check=True, timeout=100,
+        )  # fmt: skip
+        library = elf.read_library(str(tmp_path / f"lib{name}.so"))
+        assert library is not None and library.calls_mpi == (name == "calls")
+    (tmp_path / "prog.py").write_text(
+        "import ctypes\nfrom mpi4py import MPI\nprint(ctypes.CDLL('./libcalls.so').next())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "-q", "-n", "2", "prog.py"],
+        capture_output=True, text=True, timeout=100, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "1\n1\n"), done.stderr  # each has its own
 
 
 def test_all_extension_modules_of_a_package_with_mpi_are_of_the_rank(built: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from pysmpi.calibrate import library
-from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena
+from pysmpi.calibrate.accesses import LINE, CLibrary, PointerChain, SharedArena, calls
 from pysmpi.calibrate.cache_control import CacheControl
 from pysmpi.calibrate.check import Comparison
 from pysmpi.calibrate.fragment import fragment
@@ -114,6 +114,19 @@ def test_an_arena_gives_pages_that_nobody_else_has():
     with pytest.raises(ValueError, match="the arena holds"):
         arena.take(1 << 20)
     arena.close()
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_the_time_of_a_call_is_in_seconds(monkeypatch, times):
+    clock, heard = [0], []
+
+    def function(*words):
+        heard.append(words)
+        clock[0] += 1500
+
+    monkeypatch.setattr("pysmpi.calibrate.accesses.perf_counter_ns", lambda: clock[0])
+    assert calls(function, ["a", 1], times) == pytest.approx(1.5e-6)
+    assert heard == [("a", 1)] * times
 
 
 def test_quartiles():

@@ -150,6 +150,28 @@ def test_noise_makes_no_pieces():
 
 
 @pytest.mark.parametrize(
+    ("sizes", "cut", "firsts"),
+    [
+        ([100, 200, 1000, 2000, 3000, 4000], 1000, [100, 1000]),
+        ([100, 200, 300, 400, 1000, 2000], 1000, [100, 1000]),
+        ([100, 200, 1000, 2000], 1000, [100, 1000]),
+        ([100, 200, 300], 1 << 30, [100]),
+    ],
+)
+def test_few_sizes_on_one_side_of_the_limit_are_one_piece(sizes, cut, firsts):
+    """Elsewhere a piece has four sizes."""
+    times = {size: (1e-6 if size < cut else 5e-6) + 1e-9 * size for size in sizes}
+    assert pieces([times], 1e-3, cut) == firsts
+
+
+@pytest.mark.parametrize(("smallest", "alone"), [(0, True), (1, False)])
+def test_empty_messages_alone_can_be_a_piece(smallest, alone):
+    times = {size: 5e-6 + 1e-9 * size for size in range(100, 900, 100)}
+    times[smallest] = 1e-6
+    assert (100 in pieces([times], 1e-3, 1 << 30)) == alone
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["-o", "x.yaml"], "expected 2 ranks of a real MPI, got 1: mpiexec -n 2 pysmpi"),

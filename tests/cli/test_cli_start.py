@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pysmpi.__main__ import _hash_seed
+
 # Modules that only some options need, and that take long to load.
 LATER = (
     "pysmpi.abi.elf", "pysmpi.trace.recorder", "pysmpi.trace.formats",
@@ -55,3 +57,23 @@ def test_a_package_that_is_missing_is_named_and_is_no_bug(tmp_path: Path, packag
     assert done.returncode == 2
     assert done.stderr.startswith(f"pysmpi: error: {sys.executable} has no package {package!r}")
     assert "pip install" in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "seed"),
+    [
+        (["run", "--seed", "7", "program.py"], "7"),
+        (["run", "--seed=7"], "7"),
+        (["run", "--seed", "4294967295"], "4294967295"),
+        (["run", "--seed", "4294967296"], "0"),
+        (["run", "--seed=4294967303"], "7"),
+        (["run", "--seed", "-1"], "4294967295"),
+        (["run", "--seed"], None),
+        (["run", "--seed", "one"], None),
+        (["run", "-n", "2"], None),
+        (["run", "program.py", "--seed", "7"], None),  # an argument of the program
+    ],
+)
+def test_each_seed_stands_for_a_hash_seed_of_python(words: list[str], seed: str | None) -> None:
+    """Python accepts 0 to 4294967295."""
+    assert _hash_seed(words) == seed

@@ -103,6 +103,13 @@ def test_an_options_object_and_what_takes_precedence() -> None:
         (lambda: pysmpi.run(rank, 1, 2), "too many positional arguments"),
         (lambda: pysmpi.run([(rank, 2)], 3), "nprocs: expected nothing, since"),
         (lambda: pysmpi.run([(rank, "2")]), "expected at least 1 rank, got '2'"),
+        (lambda: pysmpi.run([(rank, 1), (rank, 0)]), "expected at least 1 rank, got 0"),
+        (lambda: pysmpi.run([(rank, True)]), "expected at least 1 rank, got True"),
+        (lambda: pysmpi.run([rank]), "expected (program, ranks) or (program, ranks, args), got"),
+        (lambda: pysmpi.run([(rank,)]), "expected (program, ranks) or (program, ranks, args), got"),
+        (lambda: pysmpi.run([(rank, 1, [], 2)]), "expected (program, ranks) or"),
+        (lambda: pysmpi.run([]), "expected at least one program, got an empty list"),
+        (lambda: pysmpi.run([(rank, 1), (__file__, 1)]), "expected functions only or scripts"),
         (lambda: pysmpi.run(rank, options=pysmpi.Options(seed="x")), "seed: expected a whole"),
     ],
 )
@@ -111,6 +118,11 @@ def test_wrong_calls(call: Any, message: str) -> None:
         call()
     assert str(caught.value).startswith(f"pysmpi.run: {message}") or message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_several_functions_have_ranks_one_after_the_other() -> None:
+    result = pysmpi.run([(rank, 1), (rank, 2), (rank, 1, ())], compute="none")
+    assert result.returns == [0, 1, 2, 3]
 
 
 def test_every_option_is_documented() -> None:
