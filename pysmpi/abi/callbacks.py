@@ -38,7 +38,7 @@ def _check(code: int) -> None:
         raise MPI.Exception(code)
 
 
-def copy_function(function: int, state: int, kind: str) -> Any:
+def copy_function(function: int, state: int) -> Any:
     """The copy callback of a keyval: a function of the program, or NULL_COPY_FN."""
     if not function:
         return None

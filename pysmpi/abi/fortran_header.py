@@ -186,7 +186,7 @@ def _listed() -> Iterator[Function]:
             yield function
 
 
-def mpi_module(interface: str) -> str:
+def mpi_module() -> str:
     """The source of the module `mpi`: functions with buffers have interfaces."""
     lines = ["module mpi", "implicit none", "include 'mpif.h'", "interface"]
     for function in _listed():

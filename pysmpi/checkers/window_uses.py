@@ -99,7 +99,7 @@ class SideState:
 
 
 def access_memory(
-    call: MpiCall, side: WindowSide, other: WindowSide
+    call: MpiCall, other: WindowSide
 ) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
     """The memory at the target, and the memory that the call reads and writes at the origin."""
     arguments = call.arguments

@@ -43,7 +43,7 @@ def modules(command: list[str], interface: str) -> tuple[Path, list[str]]:
         f"fortran-{interface}-{mark}",
         {
             "mpif.h": fortran_header.mpif_h(interface),
-            "mpi.f90": fortran_header.mpi_module(interface),
+            "mpi.f90": fortran_header.mpi_module(),
             "mpi_f08.f90": fortran_header.f08_module(interface),
         },
     )

@@ -182,11 +182,6 @@ class Recording:
         """Messages by the number of the request of their send."""
         return {message.number: message for message in self.messages}
 
-    @cached_property
-    def message_by_receive(self) -> dict[int, TracedMessage]:
-        """Messages by the request of their receive."""
-        return {message.receive: message for message in self.messages if message.receive}
-
     def calls_of(self, rank: int, thread: int | None = None) -> list[TracedCall]:
         """The calls and the times between calls of a rank, in order of their begin."""
         return [

@@ -65,13 +65,6 @@ def test_fit_finds_the_transfer_function():
         pingpong.fit([1, 2], [1.0, 2.0])
 
 
-def test_fit_finds_the_slope_of_contention():
-    readers = [1, 4, 16, 60]
-    slope, base = pingpong.contention_slope(readers, [XEON_PHI.contended(n) for n in readers])
-    assert slope == pytest.approx(XEON_PHI.contention)
-    assert slope + base == pytest.approx(XEON_PHI.R_L + XEON_PHI.R_R)
-
-
 @pytest.mark.parametrize("threads", [30, 60])
 @pytest.mark.parametrize("worst", [False, True])
 def test_tuned_trees_are_those_of_the_paper(threads, worst):

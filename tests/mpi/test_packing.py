@@ -107,10 +107,10 @@ def test_positions_move_on():
     record = d.INT.Create_vector(2, 1, 2).Commit()._live()
     memory, room = np.arange(6, dtype="i4"), bytearray(40)
     assert packing.size(record, 3) == 24
-    first = packing.pack(record, memory, room, 4, None)
+    first = packing.pack(record, memory, room, 4)
     assert first == 4 + 16
     target = np.zeros(6, "i4")
-    assert packing.unpack(record, room, 4, target, None) == first
+    assert packing.unpack(record, room, 4, target) == first
     # Two elements of extent 12 lie in 24 bytes, at 0, 2 and at 3, 5.
     assert target.tolist() == [0, 0, 2, 3, 0, 5]
 
@@ -123,19 +123,14 @@ def error_class(call):
 
 def test_errors():
     record = d.INT._live()
-    assert (
-        error_class(lambda: packing.pack(record, bytes(8), bytearray(7), 0, None)) == c.ERR_TRUNCATE
-    )
-    assert (
-        error_class(lambda: packing.unpack(record, bytes(7), 0, bytearray(8), None))
-        == c.ERR_TRUNCATE
-    )
-    assert error_class(lambda: packing.pack(record, bytes(8), bytearray(9), -1, None)) == c.ERR_ARG
+    assert error_class(lambda: packing.pack(record, bytes(8), bytearray(7), 0)) == c.ERR_TRUNCATE
+    assert error_class(lambda: packing.unpack(record, bytes(7), 0, bytearray(8))) == c.ERR_TRUNCATE
+    assert error_class(lambda: packing.pack(record, bytes(8), bytearray(9), -1)) == c.ERR_ARG
     assert error_class(lambda: d.INT.Pack_external_size("native", 1)) == c.ERR_UNSUPPORTED_DATAREP
     assert error_class(lambda: packing.size(record, -1)) == c.ERR_COUNT
     with pytest.raises(BufferError):
-        packing.pack(record, bytes(4), bytes(4), 0, None)
+        packing.pack(record, bytes(4), bytes(4), 0)
     with pytest.raises(TypeError):
         d.INT.Pack(bytes(4), bytearray(4), 0, None)
     back = d.INT.Create_vector(2, 1, -2).Commit()._live()
-    assert error_class(lambda: packing.pack(back, bytes(12), bytearray(8), 0, None)) == c.ERR_BUFFER
+    assert error_class(lambda: packing.pack(back, bytes(12), bytearray(8), 0)) == c.ERR_BUFFER

@@ -246,12 +246,12 @@ def Group_from_session_pset(session: MPI.Session, pset_name: int, newgroup: int)
 # Attributes, of communicators, datatypes and windows.
 
 
-def attributes(prefix: str, family: Any, kind: str) -> None:
+def attributes(prefix: str, family: Any) -> None:
     """Declare the functions for the attributes of one class of objects."""
     name = family._family.__name__
 
     def create_keyval(copy: int, delete: int, keyval: int, state: int) -> None:
-        key = Keyval(name, copy_function(copy, state, kind), delete_function(delete, state), True)
+        key = Keyval(name, copy_function(copy, state), delete_function(delete, state), True)
         key.in_c = True
         write_integer(keyval, add_keyval(key))
 
@@ -278,9 +278,9 @@ def attributes(prefix: str, family: Any, kind: str) -> None:
     ENTRIES[f"{prefix}_delete_attr"] = delete_attr
 
 
-attributes("Comm", MPI.Comm, "C")
-attributes("Type", MPI.Datatype, "D")
-attributes("Win", MPI.Win, "W")
+attributes("Comm", MPI.Comm)
+attributes("Type", MPI.Datatype)
+attributes("Win", MPI.Win)
 
 # The names of MPI-1.
 for _old, _new in (

@@ -298,7 +298,7 @@ class OneSidedChecks(Checker):
             if target == PROC_NULL:
                 return
             other = side.window.sides[target]
-            pieces, reads, writes = access_memory(call, side, other)
+            pieces, reads, writes = access_memory(call, other)
         except Exception:  # the call itself will refuse the arguments
             return
         passive = side.passive(target)

@@ -172,7 +172,7 @@ class RequestChecks(Checker):
             tracked = self.tracked.get(id(operation))
             if tracked is not None and tracked.operation is operation:
                 freed = call.name in ("Free", "free")
-                if freed or (not tracked.persistent and _over(tracked, operation, call, result)):
+                if freed or (not tracked.persistent and _over(tracked, call, result)):
                     if freed and tracked.persistent and tracked.started is None:
                         self._never_started(tracked)
                     if freed and id(operation) in self.active:
@@ -257,7 +257,7 @@ def _operations(call: MpiCall) -> list[RequestOperation]:
 _ALWAYS = frozenset(("Wait", "wait", "Waitall", "waitall"))
 
 
-def _over(tracked: Tracked, operation: RequestOperation, call: MpiCall, result: object) -> bool:
+def _over(tracked: Tracked, call: MpiCall, result: object) -> bool:
     """Whether a call that has returned completed an operation."""
     if tracked.handle._impl is None or call.name in _ALWAYS:
         return True

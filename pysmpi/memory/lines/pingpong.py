@@ -48,11 +48,3 @@ def fit(lines: Sequence[int], seconds: Sequence[float]) -> MultiLine:
     terms = np.stack([n, np.ones_like(n), -1.0 / n], axis=1)
     (o, q, p), *_ = np.linalg.lstsq(terms / t[:, None], np.ones_like(t), rcond=None)
     return MultiLine(float(o), float(q), float(p))
-
-
-def contention_slope(readers: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
-    """(c, b) of T_C = c n + b by least squares (equation 3)."""
-    if len(set(readers)) < 2:
-        raise ValueError(f"expected at least 2 numbers of readers, got {len(set(readers))}")
-    slope, intercept = np.polyfit(np.asarray(readers, float), np.asarray(seconds, float), 1)
-    return float(slope), float(intercept)

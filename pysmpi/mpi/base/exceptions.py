@@ -29,8 +29,6 @@ __all__ = [
     "Remove_error_string",
 ]
 
-_builtin_exception = Exception
-
 LARGE = 1 << 63  # beyond the numbers of a C long
 
 _STRINGS = {

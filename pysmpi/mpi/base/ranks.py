@@ -362,7 +362,6 @@ class Fiber(greenlet):
     rank: Rank
     process: Process
     gate: KernelRequest | None
-    trace_number: int | None  # of the thread in its rank, once a trace has asked
     pace: object  # the pace of its looks at the outside, see waiting/outside/reactor.py
     record: Any  # the call it is in, while another thread of its rank runs
     state: Any  # the rank's own state of the interpreter, see isolation/kinds/

@@ -379,12 +379,16 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
     @mpi.local("5.2")
     def Pack(self, inbuf: BufSpec, outbuf: BufSpec, position: int, comm: object) -> int:
         """Pack into contiguous memory according to datatype."""
-        return packing.pack(self._live(), inbuf, outbuf, whole(position), _live_comm(comm))
+        record, begin = self._live(), whole(position)
+        _live_comm(comm)
+        return packing.pack(record, inbuf, outbuf, begin)
 
     @mpi.local("5.2")
     def Unpack(self, inbuf: BufSpec, position: int, outbuf: BufSpec, comm: object) -> int:
         """Unpack from contiguous memory according to datatype."""
-        return packing.unpack(self._live(), inbuf, whole(position), outbuf, _live_comm(comm))
+        record, begin = self._live(), whole(position)
+        _live_comm(comm)
+        return packing.unpack(record, inbuf, begin, outbuf)
 
     @mpi.local("5.2")
     def Pack_size(self, count: int, comm: object) -> int:

@@ -27,7 +27,7 @@ def external_size(record: Type, count: int) -> int:
     return _counted(count) * external32.size(record.layout.signature)
 
 
-def pack(record: Type, inbuf: object, outbuf: object, position: int, comm: object) -> int:
+def pack(record: Type, inbuf: object, outbuf: object, position: int) -> int:
     """Pack all of `inbuf` into `outbuf` from byte `position` on; return the position after."""
     memory, count = _elements(record, inbuf, False)
     target = acquire(outbuf, True).memory
@@ -37,7 +37,7 @@ def pack(record: Type, inbuf: object, outbuf: object, position: int, comm: objec
     return stop
 
 
-def unpack(record: Type, inbuf: object, position: int, outbuf: object, comm: object) -> int:
+def unpack(record: Type, inbuf: object, position: int, outbuf: object) -> int:
     """Unpack from byte `position` of `inbuf` until `outbuf` is full; return the position after."""
     memory, count = _elements(record, outbuf, True)
     source = acquire(inbuf).memory

@@ -74,7 +74,7 @@ def attach(owner: object, buf: object, subject: object = None) -> None:
     table[owner] = Attached(buf, nbytes)
 
 
-def detach(owner: object, subject: object = None) -> object:
+def detach(owner: object) -> object:
     """Wait for the messages in a buffer; return the object that was attached."""
     flush(owner)
     found = _table(current()).pop(owner, None)

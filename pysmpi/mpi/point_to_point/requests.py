@@ -308,9 +308,8 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         operation = self._active(status)
         if operation is None:
             return None
-        rank = current()
-        rank.process.wait([operation.request])
-        return _take(rank, self, operation, status)
+        current().process.wait([operation.request])
+        return _take(self, operation, status)
 
     @mpi.point_to_point("3.7.3")
     def test(self, status: Status | None = None) -> tuple[bool, Any | None]:
@@ -322,7 +321,7 @@ class Request(Handle, kind=11, null=0x2C000000, error=ERR_REQUEST):
         if not test_complete(rank, operation):
             return False, None
         rank.process.finish(operation.request)
-        return True, _take(rank, self, operation, status)
+        return True, _take(self, operation, status)
 
     @mpi.point_to_point("3.7.6")
     def get_status(self, status: Status | None = None) -> bool:
@@ -495,7 +494,7 @@ def _finish_some(
     return [i for i, _ in done]
 
 
-def _take(rank: Rank, handle: Request, operation: RequestOperation, status: Status | None) -> Any:
+def _take(handle: Request, operation: RequestOperation, status: Status | None) -> Any:
     request = operation.request
     handle._end(operation, status)
     if operation.persistent:

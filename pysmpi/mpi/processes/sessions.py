@@ -136,7 +136,7 @@ class Session(
     @mpi.point_to_point("3.6")
     def Detach_buffer(self) -> Any:
         """Remove an existing attached buffer."""
-        return buffered.detach(self._live(), self)
+        return buffered.detach(self._live())
 
     @mpi.point_to_point("3.6")
     def Flush_buffer(self) -> None:
