@@ -21,7 +21,8 @@ Process *running;
 pthread_t thread;
 Process *processes;
 pthread_mutex_t processes_lock = PTHREAD_MUTEX_INITIALIZER;
-PyObject *handlers, *direct, *missing;
+PyObject *handlers, *refusals, *direct, *missing;
+PyObject **places[2];
 PyObject *arrive, *leave_name;
 
 /* The process whose program calls, NULL if a library does. */
@@ -108,8 +109,34 @@ argument(Process *process, char kind, long long value)
     }
 }
 
+/* The result of a call from a place; NULL with an exception. `values` has the place first. */
+static PyObject *
+call_from_place(PyObject *handler, PyObject *known, PyObject *const *values, size_t count)
+{
+    PyObject *function = known != NULL ? PyDict_GetItemWithError(known, values[0]) : NULL;
+    if (function == NULL)
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(handler, values, count, NULL);
+    PyObject *result = PyObject_Vectorcall(function, values + 1, count - 1, NULL);
+    if (result != NULL || !PyErr_ExceptionMatches(PyExc_Exception))
+        return result;
+    PyObject *type, *error, *trace, *arguments = PyTuple_New((Py_ssize_t)count - 1);
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(error, trace);
+    for (size_t i = 1; arguments != NULL && i < count; i++)
+        PyTuple_SET_ITEM(arguments, (Py_ssize_t)i - 1, Py_NewRef(values[i]));
+    if (arguments != NULL)
+        result = PyObject_CallMethod(handler, "failed", "OOO", error, values[0], arguments);
+    Py_XDECREF(arguments);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return result;
+}
+
 static void
-serve(call *self, PyObject *handler)
+serve(call *self, PyObject *handler, PyObject *known)
 {
     Process *process = self->process;
     const psm_function *function = &psm_functions[self->number];
@@ -132,7 +159,7 @@ serve(call *self, PyObject *handler)
                 break;
         }
         if (!*kinds)
-            result = PyObject_Vectorcall(handler, values, (size_t)count, NULL);
+            result = call_from_place(handler, known, values, (size_t)count);
         else if (!PyErr_Occurred()) /* a handle is not valid: an error of MPI */
             result = PyObject_CallMethod(missing, "refuse", "iOCI", self->number, values[0], *kinds,
                                          (unsigned)self->arguments[count - 1]);
@@ -170,8 +197,12 @@ dispatch(void *pointer)
     call *self = pointer;
     Process *process = self->process;
     call own = *self;
+    const int timed = process->timer != NULL && process->timer != Py_None;
     uninstall(process);
-    serve(&own, PyList_GET_ITEM(handlers, own.number));
+    if (process->outside)
+        serve(&own, PyList_GET_ITEM(refusals, own.number), NULL);
+    else
+        serve(&own, PyList_GET_ITEM(handlers, own.number), places[timed][own.number]);
     if (!own.failed) {
         *self = own;
         return;
@@ -240,7 +271,7 @@ enter_directly(call *self)
         PyErr_Clear();
     else if (process != Py_None) {
         self->process = (Process *)process;
-        serve(self, PyList_GET_ITEM(direct, self->number));
+        serve(self, PyList_GET_ITEM(direct, self->number), NULL);
         if (self->failed)
             end_rank();
     }

@@ -10,7 +10,7 @@ from signal import Signals
 from pysmpi.abi import chapters, engine, sites, smpi
 from pysmpi.abi import process as process_calls
 from pysmpi.abi.copies import original_of
-from pysmpi.abi.entry import ENTRIES, EntryPoint, checked
+from pysmpi.abi.entry import ENTRIES, EntryPoint, Refusal, allowed_outside
 from pysmpi.abi.process import CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
 from pysmpi.abi.table import functions
@@ -46,7 +46,11 @@ class _Callbacks:
 
     def refuse(self, function: int, site: int, kind: str, number: int) -> object:
         """The result of a function with a handle that is not valid."""
-        return EntryPoint(timed(partial(self.fail, kind)))(site, number)
+        if here().outside:
+            refusal = _refusals.get(function)
+            if refusal is not None:
+                refusal.check(site)
+        return EntryPoint(partial(self.fail, kind))(site, number)
 
     def fail(self, kind: str, number: int) -> object:
         """Raise the error of a handle that is not valid."""
@@ -100,6 +104,7 @@ def _open(name: int, everybody: int) -> int:
 CALLS = (*process_calls.CALLS, *smpi.CALLS, _open)
 _callbacks = _Callbacks()
 _started: list[object] = []
+_refusals: dict[int, Refusal] = {}  # by the number of their function
 
 
 def start() -> None:
@@ -119,11 +124,15 @@ def start() -> None:
         function = ENTRIES.get(name) or ENTRIES.get(name.removesuffix("_c"))
         if function is None:
             function = _absent(name)
-        function = checked(function)
-        handlers.append(EntryPoint(timed(function)))
+        entry = EntryPoint(function)
+        handlers.append(entry)
         direct.append(LibraryEntry(function, signatures[name]))
-    _started.append((handlers, direct))
-    engine.start(handlers, direct, _callbacks)
+    for number, name in enumerate(engine.functions()):
+        if number >= len(CALLS) and not allowed_outside(name):
+            _refusals[number] = Refusal(name, handlers[number])
+    refusals = [_refusals.get(number, handler) for number, handler in enumerate(handlers)]
+    _started.append((handlers, refusals, direct))
+    engine.start(handlers, refusals, direct, _callbacks)
 
 
 def _plain(function: Callable[..., int]) -> Callable[..., object]:

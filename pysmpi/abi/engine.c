@@ -21,18 +21,45 @@ stack_of_thread(PyObject *module, PyObject *Py_UNUSED(args))
     return Py_BuildValue("KK", (unsigned long long)(uintptr_t)low, (unsigned long long)high);
 }
 
+/* Keep the dictionaries `untimed` and `timed` of handlers that have them. */
+static int
+keep_places(PyObject *list)
+{
+    static const char *const names[2] = {"untimed", "timed"};
+    for (int i = 0; i < 2; i++) {
+        PyObject **made = PyMem_Calloc((size_t)PSM_FUNCTIONS, sizeof *made);
+        if (made == NULL)
+            return -1;
+        for (int j = 0; j < PSM_FUNCTIONS; j++) {
+            made[j] = PyObject_GetAttrString(PyList_GET_ITEM(list, j), names[i]);
+            if (made[j] == NULL)
+                PyErr_Clear();
+            else if (!PyDict_Check(made[j]))
+                Py_CLEAR(made[j]);
+        }
+        places[i] = made;
+    }
+    return 0;
+}
+
+/* start(handlers, refusals, direct, callbacks): connect the functions with those of Python. */
 static PyObject *
 start(PyObject *module, PyObject *args)
 {
-    PyObject *list, *other, *finder;
-    if (!PyArg_ParseTuple(args, "O!O!O", &PyList_Type, &list, &PyList_Type, &other, &finder))
+    PyObject *lists[3], *finder;
+    if (!PyArg_ParseTuple(args, "O!O!O!O", &PyList_Type, &lists[0], &PyList_Type, &lists[1],
+                          &PyList_Type, &lists[2], &finder))
         return NULL;
-    if (PyList_GET_SIZE(list) != PSM_FUNCTIONS || PyList_GET_SIZE(other) != PSM_FUNCTIONS) {
-        PyErr_SetString(PyExc_ValueError, "expected a handler for each function");
-        return NULL;
-    }
-    Py_XSETREF(handlers, Py_NewRef(list));
-    Py_XSETREF(direct, Py_NewRef(other));
+    for (int i = 0; i < 3; i++)
+        if (PyList_GET_SIZE(lists[i]) != PSM_FUNCTIONS) {
+            PyErr_SetString(PyExc_ValueError, "expected a handler for each function");
+            return NULL;
+        }
+    if (keep_places(lists[0]) < 0)
+        return PyErr_NoMemory();
+    Py_XSETREF(handlers, Py_NewRef(lists[0]));
+    Py_XSETREF(refusals, Py_NewRef(lists[1]));
+    Py_XSETREF(direct, Py_NewRef(lists[2]));
     Py_XSETREF(missing, Py_NewRef(finder));
     Py_XSETREF(arrive, PyUnicode_InternFromString("arrive"));
     Py_XSETREF(leave_name, PyUnicode_InternFromString("leave"));

@@ -3,6 +3,7 @@ from typing import Any, Self
 
 class Process:
     timer: Any
+    outside: int
     def __new__(cls, stack: int, objects: dict[int, Any]) -> Self: ...
     def load(
         self,
@@ -25,7 +26,11 @@ class Process:
     def close(self) -> None: ...
 
 def start(
-    handlers: list[Callable[..., object]], direct: list[Callable[..., object]], callbacks: object, /
+    handlers: list[Callable[..., object]],
+    refusals: list[Callable[..., object]],
+    direct: list[Callable[..., object]],
+    callbacks: object,
+    /,
 ) -> None: ...
 def open(path: str, ours: bool = True, /) -> int: ...
 def share(

@@ -13,16 +13,21 @@ as one more argument. The result is None for success, or a value in C.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pysmpi.abi.process import here
-from pysmpi.abi.sites import place_of
+from pysmpi.abi.sites import place_of, shown
+from pysmpi.abi.timer import timed
 from pysmpi.abi.values import RejectedError
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COMM, ERR_REQUEST, ERR_TOPOLOGY, SUCCESS
 from pysmpi.mpi.base.exceptions import Exception as MPIError
 from pysmpi.mpi.base.exceptions import fail
+from pysmpi.mpi.base.options import of_rank
+from pysmpi.mpi.base.ranks import current
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -43,62 +48,128 @@ def entry(function: F) -> F:
     return function
 
 
-def _template(function: Any) -> Any:
-    # In one line, which the line of the program takes the place of.
-    return lambda *arguments: function(*arguments)
-
-
 class EntryPoint:
     """Calls one function of MPI from the places of programs, and returns its error code.
 
-    A place is a frame of Python for the tools that look for the line of a program.
+    A place is a frame of Python for the tools that look for the line of a program. The engine calls
+    those that have been there before by itself; the exceptions go to `failed`.
     """
 
-    __slots__ = ("function", "places")
+    __slots__ = ("function", "timed", "untimed")
 
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
-        self.places: dict[int, Callable[..., Any]] = {}
+        self.untimed: dict[int, Callable[..., Any]] = {}
+        self.timed: dict[int, Callable[..., Any]] = {}  # of ranks whose compute is measured
 
     def __call__(self, site: int, *arguments: Any) -> Any:
-        call = self.places.get(site)
-        if call is None:
-            call = self.places[site] = self._place(site)
+        if here().timer is None:
+            places, function = self.untimed, self.function
+        else:
+            places, function = self.timed, timed(self.function)
+        call = places[site] = call_at(site, function, len(arguments))
         try:
             return call(*arguments)
-        except MPIError as error:
-            process = here()
-            if process.handled:  # as MPICH
-                process.handled = False
-                return SUCCESS
-            return error.Get_error_code()
+        except Exception as error:
+            return self.failed(error, site, arguments)
 
-    def _place(self, site: int) -> Callable[..., Any]:
-        file, line, function = place_of(site)
-        template = _template(self.function)
-        code = template.__code__.replace(
-            co_filename=file, co_firstlineno=line, co_name=function, co_qualname=function,
-        )  # fmt: skip
-        made = FunctionType(code, {"__name__": "__main__"}, function, None, template.__closure__)
-        return made
+    def failed(self, error: Exception, site: int, arguments: tuple[Any, ...]) -> int:
+        """The error code of a call from a place that has ended with an exception."""
+        return error_code(error, arguments, site)
 
 
-def checked(function: Callable[..., object]) -> Callable[..., object]:
-    """A function whose errors of Python are errors of MPI."""
+class Refusal:
+    """Takes the place of a function while MPI is not initialized in a rank."""
 
-    def call(*arguments: Any) -> object:
+    def __init__(self, name: str, entry: Callable[..., Any]) -> None:
+        self.name = name
+        self.entry = entry
+
+    def __call__(self, site: int, *arguments: Any) -> Any:
+        self.check(site)
+        return self.entry(site, *arguments)
+
+    def check(self, site: int) -> None:
+        """End the job, unless the rank has a session: no error handler gets this error."""
+        environment = of_rank()
+        if not environment.sessions:
+            when = "after MPI_Finalize" if environment.finalized else "before MPI_Init"
+            current().abort(1, f"called MPI_{self.name} {when}, at {shown(site)}")
+
+
+# MPI 4.1, section 11.4.1, and what Open MPI allows too: a clock, and sums of addresses.
+_ALWAYS = re.compile(
+    r"Init(_thread|ialized)?|Finalized?|Get_(library_)?version|Abi_\w+|Info_\w+|Session_\w+|"
+    r"Error_(class|string)|(Add|Remove)_error_\w+|Errhandler_free|\w+_(c2f|f2c|toint|fromint)|"
+    r"Status_(\w+2\w+|[gs]et_(source|tag|error)|set_cancelled)|T_\w+|Wti(me|ck)|Aint_(add|diff)"
+)
+
+
+def allowed_outside(name: str) -> bool:
+    """Whether programs may call a function before MPI is initialized, and after it is finalized."""
+    return _ALWAYS.fullmatch(name) is not None
+
+
+_TEMPLATES: dict[int, Callable[[Any], Any]] = {}
+
+
+def call_at(site: int, function: Callable[..., object], count: int) -> Callable[..., Any]:
+    """A function with `count` arguments that calls another one from a place of a program."""
+    template = _TEMPLATES.get(count)
+    if template is None:
+        names = ", ".join(f"_{i}" for i in range(count))
+        # In one line, which the line of the program takes the place of.
+        source = f"lambda _function: lambda {names}: _function({names})"
+        template = _TEMPLATES[count] = eval(source, {"__name__": "__main__"})
+    inner: Any = template(function)
+    file, line, name = place_of(site)
+    code = inner.__code__
+    code = code.replace(
+        co_filename=file, co_firstlineno=line, co_name=name, co_qualname=name,
+        co_linetable=_one_line(len(code.co_code) // 2),
+    )  # fmt: skip
+    return FunctionType(code, inner.__globals__, name, None, inner.__closure__)
+
+
+def _one_line(units: int) -> bytes:
+    """The table of lines of code that is all in its first line, without columns.
+
+    Each entry is for up to 8 units of code (CPython, Objects/locations.md).
+    """
+    entry = bytearray()
+    while units > 0:
+        entry += bytes((0x80 | 13 << 3 | min(units, 8) - 1, 0))
+        units -= 8
+    return bytes(entry)
+
+
+def error_code(error: Exception, arguments: tuple[Any, ...], site: int = 0) -> int:
+    """The code of an error of MPI. Some other exceptions stand for one; the rest are raised."""
+    if not isinstance(error, MPIError):
+        raising = partial(_raise_for, error, arguments)
         try:
-            return function(*arguments)
-        except RejectedError as error:
-            fail(error.code, error.detail, _subject(arguments))
-        except AttributeError as error:
-            if not isinstance(error.obj, (MPI.Comm, MPI.Request)) or error.name is None:
-                raise
-            fail(*_unsuited(error.obj, error.name), _subject(arguments))
-        except _WRONG as error:
-            fail(ERR_ARG, str(error), _subject(arguments))
+            (call_at(site, raising, 0) if site else raising)()
+        except MPIError as made:
+            error = made
+    assert isinstance(error, MPIError)
+    process = here()
+    if process.handled:  # as MPICH
+        process.handled = False
+        return SUCCESS
+    return error.Get_error_code()
 
-    return call
+
+def _raise_for(error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
+    """Raise the error of MPI that an exception stands for, or the exception itself."""
+    subject = _subject(arguments)
+    if isinstance(error, RejectedError):
+        fail(error.code, error.detail, subject)
+    if isinstance(error, AttributeError):
+        if isinstance(error.obj, (MPI.Comm, MPI.Request)) and error.name is not None:
+            fail(*_unsuited(error.obj, error.name), subject)
+    elif isinstance(error, _WRONG):
+        fail(ERR_ARG, str(error), subject)
+    raise error
 
 
 def _subject(arguments: tuple[object, ...]) -> object:

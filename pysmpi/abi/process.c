@@ -281,6 +281,7 @@ process_close(Process *self, PyObject *Py_UNUSED(args))
 
 static PyMemberDef process_members[] = {
     {"timer", T_OBJECT, offsetof(Process, timer), 0, NULL},
+    {"outside", T_INT, offsetof(Process, outside), 0, NULL},
     {NULL},
 };
 

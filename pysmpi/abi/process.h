@@ -103,6 +103,7 @@ typedef struct Process {
     ending *endings;
     options options;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
+    int outside; /* whether MPI is not initialized, or finalized: most calls are refused */
     int crash;         /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
     uintptr_t caller;    /* the return address of the program, if a library was called */
@@ -117,6 +118,9 @@ extern PyTypeObject ProcessType;
 /* Of calls.c. */
 
 extern PyObject *handlers; /* a list of functions by number */
+extern PyObject *refusals; /* those that take their place while MPI is not initialized */
+/* By number: dictionaries of what calls a function from each place; with a timer, and without one. */
+extern PyObject **places[2];
 extern PyObject *direct;   /* those for calls of libraries */
 extern PyObject *missing;  /* finds the object of a handle that no dictionary has */
 extern PyObject *arrive, *leave_name; /* the names of methods of timers */

@@ -57,6 +57,10 @@ class CompiledProcess(Process):
         finally:
             timer.enter()
 
+    def guard(self, inactive: bool) -> None:
+        """Whether MPI is not initialized, or finalized, from now on."""
+        self.outside = inactive
+
 
 PROCESS: StateSlot[Rank, CompiledProcess] = StateSlot(Rank)
 
@@ -67,6 +71,9 @@ class COptions:
     initialize = False
     finalize = False
     errors = "default"
+
+
+C_OPTIONS = RcOptions(COptions)
 
 
 def here() -> CompiledProcess:
@@ -86,7 +93,7 @@ def process_of_caller() -> CompiledProcess | None:
         process = CompiledProcess(0)
         PROCESS.put(rank, process)
         if ENVIRONMENT.peek(rank) is None:
-            environment.start(options=RcOptions(COptions))
+            environment.start(options=C_OPTIONS)
     return process
 
 

@@ -10,15 +10,14 @@ from typing import Any
 from weakref import WeakSet
 
 from pysmpi.abi import connection, elf, engine, images, interfaces, sites
-from pysmpi.abi.process import CompiledProcess, COptions, put
+from pysmpi.abi.process import C_OPTIONS, CompiledProcess, put
 from pysmpi.abi.timer import EntryTimer
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
 from pysmpi.isolation.loading.loader import RankProgram
 from pysmpi.isolation.loading.needed_libraries import located
-from pysmpi.mpi.base.options import RcOptions
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.processes import environment
+from pysmpi.mpi.processes import environment, inactive
 from pysmpi.platform.units import format_size
 
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
@@ -96,7 +95,6 @@ class CompiledProgram(RankProgram):
         return self._run
 
     def _run(self) -> None:
-        environment.start(options=RcOptions(COptions))
         rank = current()
         timer = None
         if rank.timer is not None:
@@ -104,6 +102,8 @@ class CompiledProgram(RankProgram):
         process = CompiledProcess(self.stack)
         process.program = self
         put(process)
+        inactive.OWN_GUARD.put(rank, process.guard)
+        environment.start(options=C_OPTIONS)
         base = self._load(process)
         words = tuple(os.fsencode(word) for word in self.arguments or ())
         variables = tuple(

@@ -15,12 +15,11 @@ from typing import Any
 import numpy
 
 from pysmpi.abi import engine
+from pysmpi.abi.entry import error_code
 from pysmpi.abi.process import CompiledProcess, here
 from pysmpi.abi.table import Function
 from pysmpi.abi.values import read_integers
 from pysmpi.errors import UsageError
-from pysmpi.mpi.base.constants import SUCCESS
-from pysmpi.mpi.base.exceptions import Exception as MPIError
 
 _BUFFERS = frozenset("buf buffer sendbuf recvbuf origin_addr result_addr compare_addr base".split())
 # A buffer may stay: other ranks read and write it at any time.
@@ -106,12 +105,8 @@ class LibraryEntry:
             if self.settles or self.buffers:
                 return self._settling(arguments)
             return self.function(*arguments)
-        except MPIError as error:
-            process = here()
-            if process.handled:  # as MPICH
-                process.handled = False
-                return SUCCESS
-            return error.Get_error_code()
+        except Exception as error:
+            return error_code(error, arguments)
 
     def _staged(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments with copies in place of buffers on the stack."""

@@ -16,6 +16,7 @@ from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.base.options import of_rank
 from pysmpi.mpi.base.procedures import Procedure
 from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.memory import buffer
 from pysmpi.mpi.buffers.pickling import Pickle
 from pysmpi.mpi.calls import PROCEDURES, replace_functions
@@ -36,12 +37,20 @@ _ATTRIBUTES = frozenset(
 )
 _CLASSES = (Info, buffer, Pickle)
 
+# Told whether MPI is inactive in a rank: compiled programs have entry points of their own, which
+# refuse calls. Changing all boundaries takes a millisecond.
+OWN_GUARD: StateSlot[Rank, Callable[[bool], None]] = StateSlot(Rank)
+
 _inactive: set[Rank] = set()
 _restore: list[Callable[[], None]] = []
 
 
 def enter(rank: Rank) -> None:
     """MPI is not initialized in a rank, or is finalized from now on."""
+    own = OWN_GUARD.peek(rank)
+    if own is not None:
+        own(True)
+        return
     _inactive.add(rank)
     if len(_inactive) == 1 and not _restore:
         _restore.append(replace_functions(_guarded))
@@ -50,6 +59,9 @@ def enter(rank: Rank) -> None:
 
 def leave(rank: Rank) -> None:
     """MPI is initialized in a rank, or the rank has ended."""
+    own = OWN_GUARD.peek(rank)
+    if own is not None:
+        own(False)
     _inactive.discard(rank)
     while not _inactive and _restore:
         _restore.pop()()
