@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pysmpi.abi.process import here
 from pysmpi.abi.sites import place_of, shown
@@ -59,10 +59,10 @@ class EntryPoint:
 
     def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
-        self.untimed: dict[int, Callable[..., Any]] = {}
-        self.timed: dict[int, Callable[..., Any]] = {}  # of ranks whose compute is measured
+        self.untimed: dict[int, Callable[..., object]] = {}
+        self.timed: dict[int, Callable[..., object]] = {}  # of ranks whose compute is measured
 
-    def __call__(self, site: int, *arguments: Any) -> Any:
+    def __call__(self, site: int, *arguments: object) -> object:
         if here().timer is None:
             places, function = self.untimed, self.function
         else:
@@ -73,7 +73,7 @@ class EntryPoint:
         except Exception as error:
             return self.failed(error, site, arguments)
 
-    def failed(self, error: Exception, site: int, arguments: tuple[Any, ...]) -> int:
+    def failed(self, error: Exception, site: int, arguments: tuple[object, ...]) -> int:
         """The error code of a call from a place that has ended with an exception."""
         return error_code(error, arguments, site)
 
@@ -81,11 +81,11 @@ class EntryPoint:
 class Refusal:
     """Takes the place of a function while MPI is not initialized in a rank."""
 
-    def __init__(self, name: str, entry: Callable[..., Any]) -> None:
+    def __init__(self, name: str, entry: Callable[..., object]) -> None:
         self.name = name
         self.entry = entry
 
-    def __call__(self, site: int, *arguments: Any) -> Any:
+    def __call__(self, site: int, *arguments: object) -> object:
         self.check(site)
         return self.entry(site, *arguments)
 
@@ -110,10 +110,10 @@ def allowed_outside(name: str) -> bool:
     return _ALWAYS.fullmatch(name) is not None
 
 
-_TEMPLATES: dict[int, Callable[[Any], Any]] = {}
+_TEMPLATES: dict[int, Callable[[object], FunctionType]] = {}
 
 
-def call_at(site: int, function: Callable[..., object], count: int) -> Callable[..., Any]:
+def call_at(site: int, function: Callable[..., object], count: int) -> Callable[..., object]:
     """A function with `count` arguments that calls another one from a place of a program."""
     template = _TEMPLATES.get(count)
     if template is None:
@@ -121,7 +121,7 @@ def call_at(site: int, function: Callable[..., object], count: int) -> Callable[
         # In one line, which the line of the program takes the place of.
         source = f"lambda _function: lambda {names}: _function({names})"
         template = _TEMPLATES[count] = eval(source, {"__name__": "__main__"})
-    inner: Any = template(function)
+    inner = template(function)
     file, line, name = place_of(site)
     code = inner.__code__
     code = code.replace(
@@ -143,7 +143,7 @@ def _one_line(units: int) -> bytes:
     return bytes(entry)
 
 
-def error_code(error: Exception, arguments: tuple[Any, ...], site: int = 0) -> int:
+def error_code(error: Exception, arguments: tuple[object, ...], site: int = 0) -> int:
     """The code of an error of MPI. Some other exceptions stand for one; the rest are raised."""
     if not isinstance(error, MPIError):
         raising = partial(_raise_for, error, arguments)
@@ -159,7 +159,7 @@ def error_code(error: Exception, arguments: tuple[Any, ...], site: int = 0) -> i
     return error.Get_error_code()
 
 
-def _raise_for(error: Exception, arguments: tuple[Any, ...]) -> NoReturn:
+def _raise_for(error: Exception, arguments: tuple[object, ...]) -> NoReturn:
     """Raise the error of MPI that an exception stands for, or the exception itself."""
     subject = _subject(arguments)
     if isinstance(error, RejectedError):
