@@ -280,7 +280,7 @@ def line_outside(skipped: Callable[[str], bool]) -> tuple[str, int] | None:
 
 
 def program_frame() -> FrameType | None:
-    """The innermost running frame outside pysmpi, for a debugger."""
+    """The innermost running frame outside pysmpi."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back

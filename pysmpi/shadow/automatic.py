@@ -146,7 +146,7 @@ class Automatic:
             candidate.called.add(rank.pid)
             first = entry.written is None
             watch = ArrayWatch(args, kwargs) if first else None
-            state = _state(args) if first else None
+            state = _state(args) if first else {}
             guard = rank.timer = SoftGuard(rank, candidate, shadow)
         whole = False
         try:
@@ -166,7 +166,7 @@ class Automatic:
                 entry.written = watch.written()
             entry.note_norm(norm(args, kwargs, entry.written or []))
             if watch is not None:
-                if state != _state(args):
+                if not _same(state, _state(args)):
                     candidate.why_not = "changes its object"
             self._decide(candidate, entry, result, args, kwargs)
         return result
@@ -251,12 +251,15 @@ def _harmless(result: object, depth: int = 0) -> bool:
     return False
 
 
-def _state(args: tuple[object, ...]) -> object:
-    """The parts of its object that a method could change, besides arrays."""
+def _state(args: tuple[object, ...]) -> dict[str, object]:
+    """The attributes of the object of a method."""
     attributes = getattr(args[0], "__dict__", None) if args else None
-    if type(attributes) is not dict:
-        return None
-    return [
-        (name, value if isinstance(value, bool | int | float | str) else id(value))
-        for name, value in attributes.items()
-    ]
+    return dict(attributes) if type(attributes) is dict else {}
+
+
+def _same(before: dict[str, object], after: dict[str, object]) -> bool:
+    """Whether attributes hold the same objects, in the same order; the contents may differ."""
+    return list(before) == list(after) and all(
+        value is after[name] or (isinstance(value, int | float | str) and value == after[name])
+        for name, value in before.items()
+    )

@@ -227,3 +227,29 @@ def test_ranks_of_a_failed_host_fail_together() -> None:
         steps, nprocs=4, platform="cluster", map_by="ppr:2:node", fault=f"host={host}@0.5s"
     )
     assert result.returns[:2] == [2, 2] and len(result.lost) == 2
+
+
+def partitioned(turns: list[int], woken: list[int]) -> None:
+    """Ranks receive from rank 0, which fails, and note the order in which they go on."""
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank == 0:
+        time.sleep(9)
+    time.sleep(0.01 * turns.index(comm.rank))
+    request = comm.Precv_init(bytearray(8), 2, 0, 9)
+    request.Start()
+    try:
+        request.Wait()
+    except MPI.Exception as error:
+        assert error.Get_error_class() == MPI.ERR_PROC_FAILED
+        woken.append(comm.rank)
+
+
+def test_operations_that_a_failure_ends_go_on_in_the_order_of_their_calls() -> None:
+    turns = [(5 * i) % 17 for i in range(1, 17)]
+    woken: list[int] = []
+    run(partitioned, turns, woken, nprocs=17, fault="rank=0@1s")
+    assert woken == turns

@@ -30,6 +30,7 @@ from pysmpi.mpi.base.telling import CallTeller
 from pysmpi.python.frames import BOUNDARY, CallSite, calling_code, current_site, greenlet_site
 
 _NEVER = 1 << 62  # beats
+_READINGS = 1024  # of clocks, between two looks whether anything else happens
 
 
 class Universe(Owner):
@@ -58,6 +59,11 @@ class Universe(Owner):
         self.on_beat: Callable[[Rank], object] | None = None
         self.noting_clocks: Callable[[Universe], object] | None = None
         self.clock_reads = 0
+        # All readings of clocks that take time; the state of the engine after some of them; and the
+        # function to call if the running rank has only read clocks for long.
+        self.readings = 0
+        self.read_at: object = None
+        self.on_readings: Callable[[Rank], object] | None = None
 
     def communicator_of(self, context: int) -> Any:
         """The communicator that has a context, also one for a single purpose; None for no one."""
@@ -331,10 +337,27 @@ class Rank(Owner):
             self.timer.start()
 
     def poll(self, seconds: float) -> None:
-        """Charge a little time for a look at the clock, without giving way to others."""
+        """Charge a little time for a look at the clock.
+
+        It does not give way to others, unless the rank has only read clocks for long: it may wait
+        for a change of memory, and stop after some time.
+        """
         self.process.debt += seconds
-        if self.universe.noting_clocks is not None:
-            self.universe.noting_clocks(self.universe)
+        universe = self.universe
+        if seconds > 0.0 or self.timer is not None:
+            universe.readings += 1
+            if not universe.readings % _READINGS:
+                self._read_often()
+        if universe.noting_clocks is not None:
+            universe.noting_clocks(universe)
+
+    def _read_often(self) -> None:
+        engine, universe, process = self.engine, self.universe, self.process
+        found = universe.on_readings
+        mark = process, engine.now, engine.events, engine.order, universe.beats
+        if found is not None and universe.read_at == mark:
+            found(self)
+        universe.read_at = process, engine.now, engine.events, engine.order, universe.beats
 
     def beat(self) -> None:
         """Count a sleep or a timeout that begins."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from math import gcd
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
@@ -98,7 +98,7 @@ class Partitioned(RequestOperation):
         self.interrupted = False
         self.origin = called()  # the name and the line of the call that made it
         # A revocation of the communicator must find active operations.
-        STARTED.of(communicator).add(self)
+        STARTED.of(communicator)[self] = None
 
     def start(self) -> None:
         """Begin once more."""
@@ -189,8 +189,11 @@ class Partitioned(RequestOperation):
             self.pieces = []
 
 
-# The partitioned operations of the ranks of a communicator.
-STARTED: StateSlot[Communicator, WeakSet[Partitioned]] = StateSlot(Communicator, WeakSet)
+# The partitioned operations of the ranks of a communicator, in the order of their calls: that of a
+# set depends on their addresses.
+STARTED: StateSlot[Communicator, WeakKeyDictionary[Partitioned, None]] = StateSlot(
+    Communicator, WeakKeyDictionary
+)
 
 
 class PartitionedSend(Partitioned):

@@ -6,8 +6,9 @@ poll would end: another rank has stored into the memory that it reads. The proce
 poll is no compute. Otherwise the compute since the last call passes, so that the events up to then
 happen; the time of a long computation stays the same.
 
-If no clock measures compute, a run repeats exactly, so the looks of real time must not change it: a
-loop of unknown form goes on for some seconds before it counts as a block.
+If no clock measures compute, a run repeats exactly, so the looks of real time must not change it:
+no time passes in a loop of unknown form, unless it reads a clock. Loops that read clocks are looked
+at after a number of readings (`Rank.poll`) instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import getcurrent
 
 from pysmpi.mpi.base.ranks import Fiber, Rank, fiber_of
-from pysmpi.python.frames import is_library, is_ours, variables_of
+from pysmpi.python.frames import is_library, is_ours, program_frame, variables_of
 from pysmpi.time import alarms
 from pysmpi.waiting.outside.peers import PeerSide, other_children
 from pysmpi.waiting.outside.reactor import reactor
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 LOOK = 0.05  # (s) of processor time between two looks
 TURNS = 2  # looks without a call of the rank
-PATIENCE = 200  # looks without a call, if no clock measures compute
 
 
 class Spins:
@@ -46,17 +46,19 @@ class Spins:
         main: Any = threading._main_thread  # type: ignore[attr-defined]
         if get_ident() == main.ident:
             alarms.watch(self._look, LOOK)
+        self.simulation.universe.on_readings = self._read
         return self
 
     def __exit__(self, *exception: object) -> None:
         alarms.watch(None)
+        self.simulation.universe.on_readings = None
 
     def _look(self, frame: FrameType) -> None:
         """A little processor time has passed."""
         fiber = fiber_of(getcurrent())
-        engine = self.simulation.engine
+        engine, universe = self.simulation.engine, self.simulation.universe
         mark = (
-            fiber, engine.now, engine.events, engine.order, self.simulation.universe.beats
+            fiber, engine.now, engine.events, engine.order, universe.beats, universe.readings
         )  # fmt: skip
         if mark != self._mark:
             self._mark, self._looks = mark, 0
@@ -64,8 +66,20 @@ class Spins:
         self._looks += 1
         if self._looks < TURNS or not isinstance(fiber, Fiber):
             return
-        rank = fiber.rank
-        program = rank.program
+        self._judge(fiber.rank, frame, False)
+
+    def _read(self, rank: Rank) -> None:
+        """The running rank has read clocks many times, and nothing else has happened."""
+        frame = program_frame()
+        if frame is not None:
+            self._judge(rank, frame, True)
+
+    def _judge(self, rank: Rank, frame: FrameType, reads: bool) -> None:
+        """Let others go on if the code of a rank may wait for them.
+
+        `reads` says that it has read clocks many times.
+        """
+        engine, program = self.simulation.engine, rank.program
         file = frame.f_code.co_filename
         if (
             type(rank) is not Rank
@@ -81,25 +95,22 @@ class Spins:
         line: int | None = frame.f_lineno  # None in code of the interpreter's own
         poll = None if line is None else poll_at(file, line)
         if poll is None:
-            self._pass(rank)
+            self._pass(rank, reads)
             return
         self._mark = None
         if poll.files:
             self._look_for_files(rank)
         else:
-            self._wait_for_memory(rank, poll, frame)
+            self._wait_for_memory(rank, poll, frame, reads)
 
-    def _pass(self, rank: Rank) -> None:
-        """Let the compute since the last call pass."""
+    def _pass(self, rank: Rank, reads: bool) -> None:
+        """Let the measured compute since the last call pass, and the time of readings of clocks."""
         seconds: float | None = None if rank.timer is None else rank.timer.part()
-        if seconds is not None:
+        if reads or seconds is not None:
             self._mark = None
-            rank.pass_compute(seconds)
-        elif self._looks >= PATIENCE:
-            self._mark = None
-            rank.settle()
+            rank.pass_compute(seconds or 0.0)
 
-    def _wait_for_memory(self, rank: Rank, poll: Poll, frame: FrameType) -> None:
+    def _wait_for_memory(self, rank: Rank, poll: Poll, frame: FrameType, reads: bool) -> None:
         """Wait until the tests of a poll have other results."""
         found = reactor()
         space, variables = variables_of(frame)
@@ -108,7 +119,7 @@ class Spins:
         except Exception:  # of the program's objects: let the program have it
             found = None
         if found is None:
-            self._pass(rank)
+            self._pass(rank, reads)
             return
 
         def look() -> bool:
