@@ -198,6 +198,9 @@ class Executor(Untimed, LimitedExecutions):
     An execution that takes longer than `timeout` seconds is killed.
     """
 
+    _control: Control  # of the job, from its start on
+    _simulation: Simulation
+
     def __init__(self, make: JobMaker, jobs: int = 1, timeout: float = 60.0) -> None:
         self.make = make
         self.jobs = jobs
@@ -207,8 +210,6 @@ class Executor(Untimed, LimitedExecutions):
         self._decider: Decider | None = None
         self._answer: IO[bytes] | None = None
         self._output: IO[bytes] | None = None
-        self._control: Control | None = None
-        self._simulation: Simulation | None = None
         self._session: CheckSession | None = None
         self._work: Callable[[], object] = lambda: None
         self._begun = 0.0
@@ -296,10 +297,9 @@ class Executor(Untimed, LimitedExecutions):
         self._files.begin()
         self._begun = time.perf_counter()
         redirect(output.fileno())
-        control, simulation = self._control, self._simulation
-        assert control is not None and simulation is not None
+        control = self._control
         decider.attach(control)
-        decider.enter(simulation, output.fileno(), self._files)
+        decider.enter(self._simulation, output.fileno(), self._files)
         control.begin()
         raise _InChild
 

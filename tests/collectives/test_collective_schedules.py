@@ -169,3 +169,14 @@ def test_nobody_leaves_a_barrier_before_all_have_entered(name: str) -> None:
         ranks = schedules(calls("barrier", size, 0, 1), name)
         for absent in range(size):
             assert execute(ranks, absent=absent).ended == [], (size, absent)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "kib"),
+    [(2, 128), (8, 128), (9, 64), (10, 64), (11, 16), (21, 16), (22, 128), (40, 128)],
+)
+def test_segments_of_a_pipeline_depend_on_the_ranks(ranks: int, kib: int) -> None:
+    """For 4 MB, by the three lines of Open MPI's `coll_tuned_decision_fixed.c`."""
+    schedule = Schedule()
+    build(schedule, Call("bcast", 0, ranks, count=4_000_000, type_size=1), "ompi_pipeline")
+    assert max(schedule.sizes) == kib << 10

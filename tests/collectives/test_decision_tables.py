@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from pysmpi.collectives import registry, selectors
+from pysmpi.collectives.call import Call
+from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.selectors.tables import Tables, file_of, library_tables
 from pysmpi.errors import UsageError
 
@@ -43,6 +45,43 @@ def test_every_entry_is_that_of_the_library(selector: str) -> None:
             for (first, number), last in zip(entries, ends):
                 row = tables[heading].row(int(ranks))
                 assert row.choose(first) == row.choose(last) == number, (heading, ranks, first)
+
+
+def call_of(op: str, ranks: int, size: int, in_order: bool) -> Call:
+    """A call whose size is the one by which Open MPI decides (bytes)."""
+    count, counts = size, None
+    if op == "reduce_scatter":  # of all blocks
+        counts = tuple(size // ranks + (rank < size % ranks) for rank in range(ranks))
+    elif op == "reduce_scatter_block":
+        count = size // ranks
+    elif op == "allgatherv":  # of a block in the mean
+        counts = (size,) * ranks
+    return Call(op, 0, ranks, count=count, recv_counts=counts, commutative=not in_order)
+
+
+@pytest.mark.parametrize("selector", ["ompi", "ompi5"])
+def test_a_call_has_the_algorithm_of_its_entry(selector: str) -> None:
+    """By its ranks and its bytes, for the first size of each entry."""
+    tables, selection = library_tables(selector), Selection(selector)
+    differ = set()
+    for table, rows in {**DECISIONS["ompi"], **DECISIONS[selector]}.items():
+        op, in_order = table.removesuffix("_IN_ORDER").lower(), table.endswith("_IN_ORDER")
+        for number, entries in rows.items():
+            ranks = int(number)
+            for size, entry in entries:
+                if op.startswith("reduce_scatter") and size % ranks or size == 0:
+                    continue  # no block has this size, or some are empty
+                chosen = selection.choose(call_of(op, ranks, size, in_order))
+                expected = tables[heading_of(table)].named(entry)
+                if chosen != expected:
+                    differ.add((expected, chosen, ranks))
+    # Algorithms for a power of two, or for an even number of ranks.
+    assert all(
+        ranks & (ranks - 1)
+        if expected in ("pair", "rdb")
+        else expected == "ompi_neighborexchange" and ranks % 2
+        for expected, _, ranks in differ
+    ), differ
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -182,3 +182,15 @@ def test_lengths_of_objects_that_cannot_be_referenced_are_kept_in_bounded_number
     for length in range(5000):
         buffers.of((0,) * length)
     assert 0 < len(buffers.unnamed) < 2000
+
+
+def test_messages_without_memory_of_the_program_have_buffers_of_their_own():
+    """Pickles do not overwrite what packed messages left in the caches, and the reverse."""
+    found = caches()
+    buffers = Buffers(found, 0, 0)
+    packed, pickle = buffers.block(None, None, LINE), buffers.block(None, b"pickle", LINE)
+    assert packed is not pickle
+    assert buffers.block(None, None, LINE) is packed
+    assert buffers.block(None, b"other", LINE) is pickle
+    assert packed in buffers.scratch.blocks.values()
+    assert pickle in buffers.pickles.blocks.values()

@@ -66,7 +66,7 @@ class Payload:
             view = memory.memory if memory.data is None else memory.data
         else:
             view = memory._memory if memory.__class__ is Blocks else memory
-        if view is None or view.__class__ is not memoryview or view.nbytes < self.least:
+        if view.__class__ is not memoryview or view.nbytes < self.least:
             return False
         address = address_of(view)
         if self.start <= address < self.stop:
