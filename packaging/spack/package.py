@@ -32,6 +32,7 @@ class PyPysmpi(PythonPackage):
     depends_on("py-lxml@5:", type=("build", "run"))
     depends_on("py-mpi4py@4.1", type=("build", "run"))
     depends_on("py-mypy-extensions@1.0:", type=("build", "run"))
+    depends_on("py-networkx@3:", type=("build", "run"))
     depends_on("py-numpy@1.26:2", type=("build", "run"))
     depends_on("py-pyyaml@6:", type=("build", "run"))
 

@@ -17,7 +17,7 @@ from click.shell_completion import CompletionItem
 Completion = Callable[[click.Context, str], list[CompletionItem]]
 
 RECORDINGS = (".jsonl", ".jsonl.gz", ".ti", ".ti.gz")
-MACHINES = (".yaml", ".yml", ".xml")
+MACHINES = (".yaml", ".yml", ".xml", ".graphml", ".gexf", ".json")
 
 
 def any_file(incomplete: str) -> list[CompletionItem]:

@@ -11,12 +11,14 @@ from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.cli.platform_make import fit, new
 from pysmpi.errors import UsageError
-from pysmpi.python.extras import lacking
+
+GRAPHS = ("graphml", "gexf", "json")
+FORMS = ("yaml", "xml", *GRAPHS)
 
 
 @click.group("platform", no_args_is_help=False)
 def command() -> None:
-    """Check, show or make a machine: a pysmpi YAML file, a SimGrid XML file, or a name."""
+    """Check, show or make a machine: a pysmpi YAML, SimGrid XML or graph file, or a name."""
 
 
 command.add_command(new)
@@ -69,32 +71,43 @@ def show(file: str, as_json: bool) -> None:
 @click.option(
     "-o",
     "--output",
-    metavar="FILE.yaml|xml",
+    metavar="FILE",
     help="Write to this file, in the format of its suffix (default: print).",
 )
 @click.option(
     "--to",
     "form",
-    type=click.Choice(["yaml", "xml"]),
-    help="Format, if the suffix does not tell it: pysmpi's YAML or SimGrid's XML.",
+    type=click.Choice(FORMS),
+    help="Format, if the suffix does not tell it: pysmpi's YAML, SimGrid's XML, a graph.",
 )
 def convert(file: str, output: str | None, form: str | None) -> None:
-    """Write FILE in the other format: the same hosts, links, routes, options.
+    """Write FILE in another format: the same hosts, links, routes, options.
 
-    SimGrid's XML becomes pysmpi YAML, and pysmpi YAML or the name of a machine SimGrid's XML.
-    Parts that SimGrid's format cannot describe are left out and reported.
+    SimGrid's XML becomes pysmpi YAML, and pysmpi YAML, a graph or the name of a machine SimGrid's
+    XML. Formats of graphs are GraphML, GEXF and node-link JSON. Parts that a format cannot describe
+    are left out; for SimGrid's, they are reported.
     """
     from pysmpi.platform import load
     from pysmpi.platform.loader import find, read
 
     suffix = "" if output is None else output.lower().rpartition(".")[2]
     suffix = "yaml" if suffix == "yml" else suffix
-    if output is not None and suffix not in ("yaml", "xml"):
-        raise UsageError(f"--output {output}: expected a file called .yaml, .yml or .xml")
+    if output is not None and suffix not in FORMS:
+        raise UsageError(
+            f"--output {output}: expected a file called .yml, .{', .'.join(FORMS[:-1])} or "
+            f".{FORMS[-1]}"
+        )
     if form is not None and output is not None and form != suffix:
         raise UsageError(f"--to {form}: found --output {output}, which is {suffix}; give one")
     platform = load(file)
-    if (form or suffix or ("yaml" if find(file).suffix.lower() == ".xml" else "xml")) == "yaml":
+    form = form or suffix or ("yaml" if find(file).suffix.lower() == ".xml" else "xml")
+    if form in GRAPHS:
+        from pysmpi.platform import to_graph
+        from pysmpi.platform.graph_files import text_of
+
+        _write(text_of(to_graph(platform), form), output)
+        return
+    if form == "yaml":
         from pysmpi.platform.dump import dump
 
         _write(dump(read(file)), output)
@@ -119,19 +132,12 @@ def convert(file: str, output: str | None, form: str | None) -> None:
 @click.argument("file")
 @click.option("-o", "--output", metavar="FILE.svg", help="Write to this file (default: print).")
 def draw(file: str, output: str | None) -> None:
-    """Draw FILE as SVG: its hosts, the points where links join, its links by class.
-
-    Needs the package networkx.
-    """
+    """Draw FILE as SVG: its hosts, the points where links join, its links by class."""
     from pysmpi.platform import load
     from pysmpi.platform.drawing import draw as picture_of
 
     if output is not None and not output.lower().endswith(".svg"):
         raise UsageError(f"--output {output}: expected a file called .svg")
-    try:
-        import networkx  # noqa: F401
-    except ImportError:
-        raise lacking("platform draw", "graphs") from None
     _write(picture_of(load(file)), output)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pysmpi.platform.graph import from_graph, to_graph
+from pysmpi.platform.graph import from_graph
 from pysmpi.platform.loader import DEFAULT, load, shipped
 from pysmpi.platform.model import Host, Link, Platform, Route
+from pysmpi.platform.topology import to_graph
 
 __all__ = [
     "DEFAULT",

@@ -7,8 +7,10 @@ from html import escape
 from math import log10
 from typing import TYPE_CHECKING
 
-from pysmpi.platform.graph import to_graph
+from pysmpi.errors import UsageError
+from pysmpi.platform.graph import JOINT
 from pysmpi.platform.model import Platform
+from pysmpi.platform.topology import to_graph
 from pysmpi.text import seconds, size
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 Position = tuple[float, float]
 
+# A picture of more is not readable, and takes long.
+MOST_HOSTS = 1024
 # Above this number of vertices, a mesh is drawn as a circle.
 MOST_SPRINGS = 499
 
@@ -31,11 +35,16 @@ def draw(platform: Platform) -> str:
     Trees, including fat trees, are drawn in rows above their hosts. Other networks are arranged as
     if their links were springs. Raises UsageError for more than 1,024 hosts.
     """
+    if len(platform.hosts) > MOST_HOSTS:
+        raise UsageError(
+            f"{platform.source}: expected at most {MOST_HOSTS:,} hosts for a picture, got "
+            f"{len(platform.hosts):,}"
+        )
     graph = to_graph(platform)
     rows = levels(graph)
     places, height = _in_rows(graph, rows) if rows else _as_springs(graph)
     classes = _classes(graph)
-    loops = [data["name"] for one, other, data in graph.edges(data=True) if one == other]
+    loops = [data["name"] for _, data in graph.nodes(data=True) if "bandwidth" in data]
     named = _named(graph, rows, places)
     # Names begin below their hosts and end to the right of them.
     oblique = LETTER * max(map(len, named), default=0)
@@ -48,14 +57,16 @@ def draw(platform: Platform) -> str:
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for one, other, data in graph.edges(data=True):
-        if one != other:
-            (x1, y1), (x2, y2) = places[one], places[other]
+        (x1, y1), (x2, y2) = places[one], places[other]
+        if data.get("kind") == JOINT:
+            colour, thick, title = "#999999", 1.0, f"{one}, {other}"
+        else:
             colour, thick = classes[data["bandwidth"], data["latency"]]
-            parts.append(
-                f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-                f'stroke="{colour}" stroke-width="{thick:.1f}"><title>{escape(data["name"])}'
-                "</title></line>"
-            )
+            title = data["name"]
+        parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+            f'stroke="{colour}" stroke-width="{thick:.1f}"><title>{escape(title)}</title></line>'
+        )
     for vertex, data in graph.nodes(data=True):
         parts += _vertex(vertex, data["kind"] == "host", places[vertex], vertex in named)
     y = height + 10.0
@@ -67,7 +78,7 @@ def draw(platform: Platform) -> str:
         )
         y += 18.0
     if loops:
-        # A bus: messages cross it from a point to the same point.
+        # A bus has no line: messages cross it at its point.
         more = f" and {len(loops) - 4} more" if len(loops) > 5 else ""
         text = f"inside a point: {', '.join(loops[: 4 if more else 5])}{more}"
         parts.append(f'<text x="{MARGIN:g}" y="{y + 4:g}">{escape(text)}</text>')
@@ -134,8 +145,8 @@ def _classes(graph: nx.MultiGraph) -> dict[tuple[float, float], tuple[str, float
     """Colour and width of links by bandwidth and latency, the fastest first."""
     kinds = {
         (data["bandwidth"], data["latency"])
-        for one, other, data in graph.edges(data=True)
-        if one != other
+        for _, _, data in graph.edges(data=True)
+        if data.get("kind") != JOINT
     }
     if not kinds:
         return {}

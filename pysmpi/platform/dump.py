@@ -45,6 +45,16 @@ def dump(definition: PlatformDef) -> str:
     Reading the text gives the same hosts, links, routes and options in the same order. Raises
     UsageError for the rare names that have no form in YAML.
     """
+    top = file_keys(definition)
+    profiles = top.pop("profiles", None)
+    top.update(_zone_keys(definition.root))
+    if profiles is not None:
+        top["profiles"] = profiles
+    return str(yaml.safe_dump(top, sort_keys=False, default_flow_style=None, width=100))
+
+
+def file_keys(definition: PlatformDef) -> dict[str, object]:
+    """The keys of a platform file that are no part of its zone."""
     top: dict[str, object] = {"name": definition.name}
     if definition.description:
         top["description"] = definition.description
@@ -60,10 +70,9 @@ def dump(definition: PlatformDef) -> str:
     _add_nodes(definition.root, nodes)
     if nodes:
         top["nodes"] = [node_keys(node) for node in nodes.values()]
-    top.update(_zone_keys(definition.root))
     if definition.profiles:
         top["profiles"] = [_profile_keys(one) for one in definition.profiles]
-    return str(yaml.safe_dump(top, sort_keys=False, default_flow_style=None, width=100))
+    return top
 
 
 def _add_nodes(zone: ZoneDef, nodes: dict[str, NodeDescription]) -> None:

@@ -1,8 +1,4 @@
-"""Machines from graphs, and graphs of machines (networkx).
-
-A graph of a machine has a vertex for each host and for each point where links join. networkx
-computes its diameter, cuts, components or a layout as for any graph.
-"""
+"""Machines from graphs (networkx), and the attributes that the graph of a machine has."""
 
 from __future__ import annotations
 
@@ -24,15 +20,19 @@ from pysmpi.platform.definition import (
     RouterDef,
     ZoneDef,
 )
-from pysmpi.platform.model import Host, Link, Platform
+from pysmpi.platform.model import Platform
+from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
+from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:
     import networkx as nx
 
-# The graph of a machine follows from all its routes; for more hosts they are too many.
-MOST_HOSTS = 1024
+# The kind of an edge between two switches with a bandwidth of their own, without a link.
+JOINT = "joint"
+# Attributes of a graph that are keys of a platform file, as JSON.
+KEYS = ("description", "sources", "config", "models", "nodes", "profiles")
 
 
 def from_graph(
@@ -45,71 +45,185 @@ def from_graph(
 ) -> Platform:
     """The machine of a networkx graph.
 
-    A vertex is a host, or with `kind="switch"` a point that runs no rank; a host may have `speed`
-    (flop/s) and `cores`. An edge is a link with the attributes that `bandwidth` (bytes/s, required)
-    and `latency` (s, 0) name; both, and the speed, may be texts with units. An edge of an
-    undirected graph has its bandwidth in each direction, unless its attribute `sharing` is "shared"
-    or "fatpipe". The attributes `preset` and `config` of the graph are those of the machine.
+    A vertex is a host, or with `kind="switch"` a point that runs no rank. A host may have `speed`
+    (flop/s), `cores` and `sockets`, or the name of a `node` of the graph; `loopback` are the
+    attributes of the link, or links, of its messages to itself, and with `own_link` these cross its
+    only link up and down. A switch with a
+    `bandwidth` (and `latency`, `sharing`) is a bus or a backplane: each message through the switch
+    crosses it.
 
-    Messages take the route with the fewest edges, or with `weight` the route with the smallest sum
-    over its edges: the name of an attribute (1 if an edge has none), or a function, as in networkx.
-    Raises UsageError with the vertex or edge for invalid graphs.
+    An edge is a link with the attributes that `bandwidth` (bytes/s, required) and `latency` (s, 0)
+    name, and optionally a `name`; quantities may be texts with units. An edge of an undirected
+    graph has its bandwidth in each direction, unless its attribute `sharing` is "shared" or
+    "fatpipe". An edge with `kind="joint"` is no link: it joins two switches that have a
+    bandwidth.
+
+    The attributes `preset`, `description`, `sources`, `config`, `models`, `nodes` and `profiles` of
+    the graph are those of the machine, as in a platform file; the last five may be JSON texts.
+
+    Messages take the route with the fewest links, and messages to different hosts different ones
+    of equal routes. With `weight` they take the route with the smallest sum over its edges: the
+    name of an attribute (1 if an edge has none), or a function, as in networkx. Raises UsageError
+    with the vertex or edge for invalid graphs.
     """
-    _check_single(graph, name)
-    zone = ZoneDef("_world_", "full" if weight is not None else "dijkstra", where=name)
+    return construct(define(graph, name, latency=latency, bandwidth=bandwidth, weight=weight))
+
+
+def define(
+    graph: nx.Graph,
+    name: str,
+    *,
+    latency: str = "latency",
+    bandwidth: str = "bandwidth",
+    weight: str | Callable[[object, object, object], float] | None = None,
+) -> PlatformDef:
+    """The definition of the machine of a graph; see `from_graph`."""
+    definition = _described(graph, name)
+    zone = ZoneDef("_world_", "full" if weight is not None else "spread", where=name)
+    if weight is not None:
+        _check_single(graph, name)
     names: dict[Hashable, str] = {}
-    for vertex, data in graph.nodes(data=True):
-        names[vertex] = _name(vertex, names, name)
-        zone.members.append(_point(names[vertex], data, f"{name}: vertex {vertex!r}"))
-    if not any(isinstance(member, HostDef) for member in zone.members):
-        raise UsageError(f"{name}: expected at least one vertex that is a host, got none")
-    sharing = SHARED if graph.is_directed() else SPLIT
-    cables: dict[tuple[Hashable, Hashable], Hop] = {}
-    for one, other, data in graph.edges(data=True):
-        where = f"{name}: edge {one!r} - {other!r}"
-        if one == other:
-            raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
-        if bandwidth not in data:
+    buses: dict[Hashable, list[Hop]] = {}
+    taken: set[str] = set()
+
+    def link_of(data: Mapping[str, object], usual: str, sharing: str, where: str) -> LinkDef:
+        if data.get(bandwidth) is None:
             raise UsageError(f"{where}: expected the attribute {bandwidth!r}, got none")
-        shared = _sharing(data, sharing, where)
+        called = str(data.get("name") or usual)
+        if called in taken:
+            called = usual if usual not in taken else f"{usual}#{len(taken)}"
+        taken.add(called)
         link = LinkDef(
-            f"{names[one]}--{names[other]}",
+            called,
             _quantity(data[bandwidth], parse_bandwidth, where, bandwidth, zero=False),
             _quantity(data.get(latency, 0.0), parse_time, where, latency),
-            shared,
+            _sharing(data, sharing, where),
+            _json(data.get("properties", {}), f"{where}: properties"),
             where=where,
         )
         zone.members.append(link)
-        if graph.is_directed():
-            cables[one, other] = Hop(link.name)
-        elif shared != SPLIT:
-            cables[one, other] = cables[other, one] = Hop(link.name)
-        else:
-            cables[one, other] = Hop(link.name, "up")
-            cables[other, one] = Hop(link.name, "down")
+        return link
+
+    used: set[str] = set()
+    for vertex, data in graph.nodes(data=True):
+        where = f"{name}: vertex {vertex!r}"
+        text = names[vertex] = str(vertex)
+        if text in used:
+            raise UsageError(
+                f"{name}: expected vertices with names of their own, got {text!r} twice"
+            )
+        used.add(text)
+        point = _point(text, data, where, definition.nodes)
+        zone.members.append(point)
+        buses[vertex] = []
+        if isinstance(point, RouterDef) and data.get(bandwidth) is not None:
+            buses[vertex] = [Hop(link_of(data, f"{text}-bus", SHARED, where).name)]
+    hosts = {member.name for member in zone.members if isinstance(member, HostDef)}
+    if not hosts:
+        raise UsageError(f"{name}: expected at least one vertex that is a host, got none")
+    cables: dict[tuple[Hashable, Hashable], list[list[Hop]]] = {}
+    for one, other, data in graph.edges(data=True):
+        where = f"{name}: edge {one!r} - {other!r}"
+        there, back = cables.setdefault((one, other), []), cables.setdefault((other, one), [])
+        if data.get("kind") == JOINT:
+            if one == other or not buses[one] or not buses[other]:
+                raise UsageError(
+                    f"{where}: kind: expected as ends of a joint two switches with the attribute "
+                    f"{bandwidth!r}"
+                )
+            there.append(list(buses[other]))
+            back.append(list(buses[one]))
+            continue
+        if one == other:
+            raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
+        usual = f"{names[one]}--{names[other]}"
+        link = link_of(data, usual, SHARED if graph.is_directed() else SPLIT, where)
+        up, down = ("up", "down") if link.sharing == SPLIT else ("", "")
+        there.append([Hop(link.name, up), *buses[other]])
+        if not graph.is_directed():
+            back.append([Hop(link.name, down), *buses[one]])
+    for vertex, data in graph.nodes(data=True):
+        where, text = f"{name}: vertex {vertex!r}", names[vertex]
+        if data.get("own_link"):
+            zone.routes.append(_own_link(vertex, text, cables, where))
+        elif data.get("loopback") is not None:
+            hops = [
+                Hop(link_of(one, f"{text}-loopback", FATPIPE, f"{where}: loopback").name)
+                for one in _loopbacks(data["loopback"], f"{where}: loopback")
+            ]
+            zone.routes.append(RouteDef(text, text, hops, False, where=where))
     if weight is None:
-        for (one, other), hop in cables.items():
-            zone.routes.append(RouteDef(names[one], names[other], [hop], False, where=name))
+        for (one, other), several in cables.items():
+            for hops in several:
+                zone.routes.append(RouteDef(names[one], names[other], hops, False, where=name))
     else:
         _add_lightest(graph, weight, names, cables, zone)
-    config, preset = _configuration(graph, name)
-    return construct(
-        PlatformDef(name, zone, name, "made from a graph", config=config, preset=preset)
-    )
+    definition.root = zone
+    return definition
 
 
-def _configuration(graph: nx.Graph, name: str) -> tuple[dict[str, str], str]:
-    """The options and the preset among the attributes of a graph."""
-    preset = str(graph.graph.get("preset", "neutral"))
-    config = graph.graph.get("config", {})
-    if isinstance(config, str):
+def _described(graph: nx.Graph, name: str) -> PlatformDef:
+    """The definition that the attributes of a graph give, without a machine yet."""
+    from pysmpi.platform.yaml import read_data
+
+    data: dict[str, object] = {"name": str(graph.graph.get("machine") or name)}
+    for key in KEYS:
+        value = graph.graph.get(key)
+        if value is None:
+            continue
+        data[key] = str(value) if key == "description" else _parsed(value)
+        if key == "config":
+            config = _json(value, f"{name}: config", "options and their values")
+            data[key] = {option: str(one) for option, one in config.items()}
+    data["preset"] = str(graph.graph.get("preset", "neutral"))
+    definition = read_data(data, name)
+    definition.description = definition.description or "made from a graph"
+    return definition
+
+
+def _parsed(value: object) -> object:
+    """The data of a JSON text; other values, and other texts, as they are."""
+    if isinstance(value, str):
         try:
-            config = json.loads(config)
+            return json.loads(value)
         except ValueError:
-            config = None
-    if not isinstance(config, Mapping) or not all(isinstance(one, str) for one in config):
-        raise UsageError(f"{name}: config: expected options and their values, as JSON if a text")
-    return {key: str(value) for key, value in config.items()}, preset
+            return value
+    return value
+
+
+def _json(value: object, where: str, expected: str = "names and values") -> dict[str, str]:
+    data = _parsed(value)
+    if not isinstance(data, Mapping) or not all(isinstance(one, str) for one in data):
+        raise UsageError(f"{where}: expected {expected}, as JSON if a text")
+    return {key: str(one) for key, one in data.items()}
+
+
+def _own_link(
+    vertex: Hashable,
+    name: str,
+    cables: Mapping[tuple[Hashable, Hashable], list[list[Hop]]],
+    where: str,
+) -> RouteDef:
+    """The route of a host to itself over its only link, up and down."""
+    up = [hops[0] for (one, _), several in cables.items() if one == vertex for hops in several]
+    down = [hops[0] for (_, one), several in cables.items() if one == vertex for hops in several]
+    if len(up) != 1 or len(down) != 1:
+        raise UsageError(f"{where}: own_link: expected a host with one link")
+    hops = up if up == down else [*up, *down]
+    return RouteDef(name, name, hops, False, where=where)
+
+
+def _loopbacks(value: object, where: str) -> list[Mapping[str, object]]:
+    """The attributes of the links of a host's messages to itself."""
+    data = _parsed(value)
+    links = [
+        one for one in (data if isinstance(data, list) else [data]) if isinstance(one, Mapping)
+    ]
+    if not links or (isinstance(data, list) and len(links) < len(data)):
+        raise UsageError(f"{where}: expected the attributes of a link or a list of links")
+    if any(one.get("sharing") == SPLIT for one in links):
+        raise UsageError(f"{where}: sharing: expected shared or fatpipe, got {SPLIT}")
+    return links
 
 
 def _sharing(data: Mapping[str, object], usual: str, where: str) -> str:
@@ -140,7 +254,7 @@ def _add_lightest(
     graph: nx.Graph,
     weight: object,
     names: Mapping[Hashable, str],
-    cables: Mapping[tuple[Hashable, Hashable], Hop],
+    cables: Mapping[tuple[Hashable, Hashable], list[list[Hop]]],
     zone: ZoneDef,
 ) -> None:
     """Routes between all hosts, along the shortest paths."""
@@ -152,20 +266,15 @@ def _add_lightest(
         for target in hosts:
             if target != source and target in ways:
                 way = ways[target]
-                hops = [cables[pair] for pair in zip(way, way[1:])]
+                hops = [hop for pair in zip(way, way[1:]) for hop in cables[pair][0]]
                 zone.routes.append(
                     RouteDef(names[source], names[target], hops, False, where=zone.where)
                 )
 
 
-def _name(vertex: Hashable, names: Mapping[Hashable, str], graph: str) -> str:
-    text = str(vertex)
-    if text in names.values():
-        raise UsageError(f"{graph}: expected vertices with names of their own, got {text!r} twice")
-    return text
-
-
-def _point(name: str, data: Mapping[str, object], where: str) -> HostDef | RouterDef:
+def _point(
+    name: str, data: Mapping[str, object], where: str, nodes: Mapping[str, NodeDescription]
+) -> HostDef | RouterDef:
     kind = data.get("kind", "host")
     if kind == "switch":
         return RouterDef(name, where)
@@ -174,11 +283,27 @@ def _point(name: str, data: Mapping[str, object], where: str) -> HostDef | Route
     speeds: tuple[float, ...] = ()
     if data.get("speed") is not None:
         speeds = (_quantity(data["speed"], parse_speed, where, "speed", zero=False),)
-    try:
-        cores = read_count(str(data.get("cores", 1)))
-    except UsageError as error:
-        raise UsageError(f"{where}: cores: {error}") from None
-    return HostDef(name, speeds, cores, where=where)
+    properties = _json(data.get("properties", {}), f"{where}: properties")
+    if data.get("node") is not None:
+        inside = nodes.get(str(data["node"]))
+        if inside is None:
+            raise UsageError(
+                f"{where}: node: expected one of the nodes of the graph, got {data['node']!r}"
+                + did_you_mean(str(data["node"]), list(nodes), '"{}"')
+            )
+        return HostDef(name, speeds, inside.cores, inside.sockets, 0, properties, where, inside)
+    counts = {}
+    for key in ("cores", "sockets"):
+        try:
+            counts[key] = read_count(str(data.get(key, 1)))
+        except UsageError as error:
+            raise UsageError(f"{where}: {key}: {error}") from None
+    if counts["cores"] % counts["sockets"]:
+        raise UsageError(
+            f"{where}: sockets: expected a divisor of {counts['cores']} cores, got "
+            f"{counts['sockets']}"
+        )
+    return HostDef(name, speeds, counts["cores"], counts["sockets"], 0, properties, where)
 
 
 def _quantity(
@@ -191,101 +316,3 @@ def _quantity(
     if found == 0.0 and not zero:
         raise UsageError(f"{where}: {key}: expected more than 0, got {value!r}")
     return found
-
-
-def to_graph(platform: Platform) -> nx.MultiGraph:
-    """The graph of a machine, from its routes.
-
-    A vertex is a host (`kind="host"`, `speed` in flop/s or None, `cores`) by its name, or a point
-    at which links join (`kind="switch"`). An edge is a link, with `bandwidth` (bytes/s), `latency`
-    (s), `sharing` and `name`; the two directions of a split-duplex link are one edge. The graph has
-    the `preset` and the `config` of the machine, so that `from_graph` makes the machine again, but
-    for the inside of nodes. Loopback links are left out. Raises UsageError for more than 1,024
-    hosts.
-    """
-    import networkx
-
-    hosts = platform.hosts
-    if len(hosts) > MOST_HOSTS:
-        raise UsageError(
-            f"{platform.source}: expected at most {MOST_HOSTS:,} hosts for a graph, got "
-            f"{len(hosts):,}"
-        )
-    ends = _Ends()
-    for source in hosts:
-        for target in hosts:
-            if source is not target:
-                try:
-                    links = platform.way(source, target)
-                except UsageError:
-                    continue  # hosts need not reach each other
-                # A link that is only a distance joins no points.
-                ends.follow(source, tuple(link for link in links if link.index >= 0), target)
-    graph = networkx.MultiGraph(name=platform.name, config=json.dumps(dict(platform.config)))
-    graph.graph["preset"] = platform.preset
-    for host in hosts:
-        graph.add_node(host.name, kind="host", speed=host.speed, cores=host.cores)
-    known: dict[Hashable, str] = {ends.find(host): host.name for host in hosts}
-    for link in ends.links:
-        pair = []
-        for end in ((link, 0), (link, 1)):
-            found = ends.find(end)
-            if found not in known:
-                known[found] = f"switch-{len(known) - len(hosts)}"
-                graph.add_node(known[found], kind="switch")
-            pair.append(known[found])
-        name = link.name.removesuffix("_UP") if link.opposite is not None else link.name
-        graph.add_edge(
-            *pair,
-            key=name,
-            name=name,
-            bandwidth=link.bandwidth,
-            latency=link.latency,
-            sharing=SPLIT if link.opposite is not None else link.sharing,
-        )
-    return graph
-
-
-class _Ends:
-    """The ends of links that join: a union of sets, of hosts and pairs (link, 0 or 1)."""
-
-    def __init__(self) -> None:
-        self._parents: dict[Hashable, Hashable] = {}
-        self.links: dict[Link, None] = {}  # in the order in which they were seen
-
-    def find(self, end: Hashable) -> Hashable:
-        """The representative of the ends that join there."""
-        parents = self._parents
-        root = end
-        while root in parents:
-            root = parents[root]
-        while end != root:
-            parents[end], end = root, parents[end]
-        return root
-
-    def _join(self, one: Hashable, other: Hashable) -> None:
-        one, other = self.find(one), self.find(other)
-        if one != other:
-            # A host represents all ends that join there.
-            if isinstance(one, Host):
-                one, other = other, one
-            self._parents[one] = other
-
-    def follow(self, source: Host, links: tuple[Link, ...], target: Host) -> None:
-        """Record the ends that a route joins."""
-        here: Hashable = source
-        for i, link in enumerate(links):
-            cable, near, far = link, 0, 1
-            if link.opposite is not None and link.name.endswith("_DOWN"):
-                cable, near, far = link.opposite, 1, 0
-            elif link.opposite is None and link in self.links:
-                # A link without directions is crossed from its known end.
-                last = i == len(links) - 1
-                if self.find((link, 1)) == self.find(here) or (
-                    last and self.find((link, 0)) == target
-                ):
-                    near, far = 1, 0
-            self.links[cable] = None
-            self._join((cable, near), here)
-            here = cable, far
-        self._join(here, target)

@@ -1,4 +1,4 @@
-"""Finding and reading a platform: a file of either format, or a machine that ships with pysmpi."""
+"""Finding and reading a platform: a file, or a machine that ships with pysmpi."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from pysmpi.text import did_you_mean
 __all__ = ["DEFAULT", "MACHINES", "find", "load", "load_default", "read", "shipped", "systems"]
 
 SYSTEMS = MACHINES.with_name("systems")
-_SUFFIXES = (".yaml", ".yml", ".xml")
+# Of files that describe a machine as a graph (`pysmpi.platform.graph_files`).
+_GRAPHS = (".graphml", ".gexf", ".json")
+_SUFFIXES = (".yaml", ".yml", ".xml", *_GRAPHS)
 
 
 def shipped() -> list[str]:
@@ -46,7 +48,8 @@ def find(path_or_name: str | os.PathLike[str]) -> Path:
             raise UsageError(f"{text}: expected a platform file, got no such file{hint}")
         if path.suffix.lower() not in _SUFFIXES:
             raise UsageError(
-                f"{text}: expected a file called .yaml, .yml (pysmpi) or .xml (SimGrid)"
+                f"{text}: expected a file called .yaml, .yml (pysmpi), .xml (SimGrid), .graphml, "
+                ".gexf or .json (a graph)"
             )
         return path
     names = shipped()
@@ -76,6 +79,10 @@ def read(described: Described) -> PlatformDef:
         from pysmpi.platform.xml import read_xml
 
         return read_xml(path)
+    if path.suffix.lower() in _GRAPHS:
+        from pysmpi.platform.graph_files import read_machine
+
+        return read_machine(path)
     from pysmpi.platform.yaml import read_yaml
 
     return read_yaml(path)

@@ -22,7 +22,6 @@ class Extra(NamedTuple):
 EXTRAS = {
     "png": Extra("cairosvg", "pictures of algorithms as PNG"),
     "plots": Extra("matplotlib", "plots of sweeps and calibrations"),
-    "graphs": Extra("networkx", "pictures of machines"),
     "parquet": Extra("pyarrow", "traces and tables as Parquet"),
     "otf2": Extra("otf2", "traces as OTF2"),
     "memory": Extra("scipy", "the study of coherent caches, calibration of networks"),

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "pysmpi"
 
 # The imports inside functions, and their reasons. Commands (`cli/`) load what they need, so that
 # help and completion are quick; a test finds those that save nothing.
+_GRAPHS = "few runs need graphs: this loads networkx or YAML"
 _EXTRA = "an extra, not always installed"
 _OUTPUT = "few runs write this"
 _FORMAT = "only the format of the run or of the file"
@@ -60,9 +61,15 @@ LATE: dict[str, dict[str, str]] = {
     },
     "pysmpi.mpi.processes.connecting": {"socket": "few programs join groups at a socket"},
     "pysmpi.io.output": {"tempfile": _OUTPUT},
-    "pysmpi.platform.drawing": {"networkx": _EXTRA},
-    "pysmpi.platform.graph": {"networkx": _EXTRA},
-    "pysmpi.platform.loader": {"pysmpi.platform.xml": _FORMAT, "pysmpi.platform.yaml": _FORMAT},
+    "pysmpi.platform.drawing": {"networkx": _GRAPHS},
+    "pysmpi.platform.graph": {"networkx": _GRAPHS, "pysmpi.platform.yaml": _FORMAT},
+    "pysmpi.platform.graph_files": {"networkx": _GRAPHS},
+    "pysmpi.platform.loader": {
+        "pysmpi.platform.graph_files": _FORMAT,
+        "pysmpi.platform.xml": _FORMAT,
+        "pysmpi.platform.yaml": _FORMAT,
+    },
+    "pysmpi.platform.topology": {"networkx": _GRAPHS, "pysmpi.platform.dump": _GRAPHS},
     "pysmpi.platform.zones.floyd": {"numpy": "other kinds of zones need no matrix"},
     "pysmpi.record.__main__": {
         "mpi4py": "initializes MPI, after the options are checked",

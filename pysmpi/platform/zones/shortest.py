@@ -1,4 +1,4 @@
-"""The base of Floyd and Dijkstra zones: declared routes joined to the shortest route.
+"""The base of Floyd, Dijkstra and spread zones: declared routes joined to the shortest route.
 
 The length of a declared route is its number of links. If members are zones, two routes that meet in
 a zone at different gateways are joined by the route between these gateways.
@@ -43,9 +43,8 @@ class ShortestPathZone(Zone):
         """The member before `dst` on the way from `src`, both positions; -1 without a way."""
         raise UsageError(f"zone {self.name} of kind {self.kind} has no routes")
 
-    def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
-        if src is dst:
-            return self._edges.get((src.position, src.position), self._loopback)
+    def steps(self, src: NetPoint, dst: NetPoint) -> list[LocalRoute] | None:
+        """The declared routes that lead from `src` to another member, in order."""
         edges: list[LocalRoute] = []
         at = dst.position
         while at != src.position:
@@ -55,6 +54,14 @@ class ShortestPathZone(Zone):
             edges.append(self._edges[before, at])
             at = before
         edges.reverse()
+        return edges
+
+    def local_route(self, src: NetPoint, dst: NetPoint) -> LocalRoute | None:
+        if src is dst:
+            return self._edges.get((src.position, src.position), self._loopback)
+        edges = self.steps(src, dst)
+        if not edges:
+            return None
         links: list[Link] = []
         reached: NetPoint | None = None
         for edge in edges:

@@ -1,0 +1,256 @@
+"""Graphs of machines (networkx): the points at which links join, from the routes of the hosts.
+
+networkx computes the diameter, cuts, components or a layout of such a graph as of any other.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+from pysmpi.errors import UsageError
+from pysmpi.platform.definition import SPLIT
+from pysmpi.platform.graph import JOINT, KEYS
+from pysmpi.platform.model import Host, Link, Platform
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+# The routes between all hosts are followed on machines of at most this many hosts.
+FEW = 256
+# On larger ones, the routes between all groups of hosts with a common switch are followed, if there
+# are at most this many groups, and random routes of all hosts until so many rounds join nothing.
+MOST_GROUPS = 2048
+QUIET = 4
+
+
+def to_graph(platform: Platform) -> nx.MultiGraph:
+    """The graph of a machine, from its routes; `from_graph` makes the machine again.
+
+    A vertex is a host (`kind="host"`, `speed` in flop/s if it has one, `cores`, `sockets`, `node`)
+    by its name, or a point at which links join (`kind="switch"`). A link that joins a point with
+    itself, such as the backbone of a cluster, is a switch with `bandwidth`, `latency` and
+    `sharing`. An edge is a link, with `bandwidth` (bytes/s), `latency` (s), `sharing` and `name`;
+    the two directions of a split-duplex link are one edge. The graph has
+    the configuration, the descriptions of nodes and the profiles of the machine, and hosts their
+    `properties` and the links of messages to themselves (`loopback`, or `own_link`).
+
+    On more than 256 hosts the points are derived from the routes between all switches of hosts,
+    if there are at most 2,048, and from random routes of all hosts until several rounds have
+    changed nothing. Disks and further pstates are left out.
+    """
+    import networkx
+
+    hosts = platform.hosts
+    ends = _followed(platform, frozenset())
+    buses = frozenset(link for link in ends.links if ends.find((link, 0)) == ends.find((link, 1)))
+    if buses:
+        ends = _followed(platform, buses)
+    graph = networkx.MultiGraph(**_attributes(platform))
+    for host in hosts:
+        graph.add_node(host.name, **_host_attributes(platform, host))
+    names: dict[Hashable, str] = {ends.find(host): host.name for host in hosts}
+    taken = {host.name for host in hosts}
+    for link in ends.links:
+        if link in buses:
+            name = _free(link.name, taken)
+            names[ends.find((link, 0))] = name
+            graph.add_node(name, kind="switch", **_link_attributes(link))
+    number = 0
+    for link in ends.links:
+        if link in buses:
+            continue
+        pair = []
+        for end in ((link, 0), (link, 1)):
+            root = ends.find(end)
+            if root not in names:
+                names[root] = _free(f"switch-{number}", taken)
+                number += 1
+                graph.add_node(names[root], kind="switch")
+            pair.append(names[root])
+        attributes = _link_attributes(link)
+        graph.add_edge(*pair, key=attributes["name"], **attributes)
+    for one, other in ends.joints:
+        graph.add_edge(names[ends.find(one)], names[ends.find(other)], key=JOINT, kind=JOINT)
+    return graph
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """A name that no vertex has yet, which is taken then."""
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name
+
+
+def _followed(platform: Platform, buses: frozenset[Link]) -> _Ends:
+    """The ends of links that the routes of the hosts join; those of a bus are one point."""
+    ends = _Ends(buses)
+    hosts = platform.hosts
+
+    def follow(pairs: Iterable[tuple[Host, Host]]) -> bool:
+        """Follow the routes between some hosts; whether they have joined anything."""
+        before = ends.changes
+        for source, target in pairs:
+            try:
+                links = platform.way(source, target)
+            except UsageError:
+                continue  # hosts need not reach each other
+            # A link that is only a distance joins no points.
+            ends.follow(source, tuple(link for link in links if link.index >= 0), target)
+        return ends.changes != before
+
+    for host in hosts:
+        links = platform.way(host, host)
+        if len(links) == 2 and links[0].opposite is links[1]:
+            ends.follow(host, links[:1])
+    if len(hosts) <= FEW:
+        follow((one, other) for one in hosts for other in hosts if one is not other)
+        return ends
+    apart = 1
+    while apart < len(hosts):
+        follow(zip(hosts, hosts[apart:] + hosts[:apart]))
+        apart *= 2
+    groups = _neighbours(platform, ends)
+    if len(groups) <= MOST_GROUPS:
+        follow(
+            (one[b % len(one)], other[a % len(other)])
+            for a, one in enumerate(groups)
+            for b, other in enumerate(groups)
+            if a != b
+        )
+    generator = random.Random(len(hosts))
+    quiet = 0
+    while quiet < QUIET:
+        others = list(hosts)
+        generator.shuffle(others)
+        changed = follow((one, other) for one, other in zip(hosts, others) if one is not other)
+        quiet = 0 if changed else quiet + 1
+    return ends
+
+
+def _neighbours(platform: Platform, ends: _Ends) -> list[list[Host]]:
+    """The hosts by the point at which their first link ends."""
+    found: dict[Hashable, list[Host]] = {}
+    for host, other in zip(platform.hosts, platform.hosts[1:] + platform.hosts[:1]):
+        try:
+            link = platform.way(host, other)[0]
+        except UsageError:
+            continue
+        cable, far = (link, 1)
+        if link.opposite is not None and link.name.endswith("_DOWN"):
+            cable, far = link.opposite, 0
+        found.setdefault(ends.find((cable, far)), []).append(host)
+    return list(found.values())
+
+
+def _attributes(platform: Platform) -> dict[str, object]:
+    """The attributes of a graph: keys of a platform file."""
+    from pysmpi.platform.dump import file_keys
+
+    keys = file_keys(platform.definition)
+    return {"machine": platform.name, "preset": platform.preset} | {
+        key: keys[key] if key == "description" else json.dumps(keys[key])
+        for key in KEYS
+        if key in keys
+    }
+
+
+def _host_attributes(platform: Platform, host: Host) -> dict[str, object]:
+    found: dict[str, object] = {"kind": "host", "cores": host.cores}
+    if host.speed is not None:
+        found["speed"] = host.speed
+    if host.sockets != 1:
+        found["sockets"] = host.sockets
+    if host.node is not None:
+        found["node"] = host.node.name
+    if host.properties:
+        found["properties"] = json.dumps(dict(host.properties))
+    links = platform.way(host, host)
+    if any(link.opposite is not None for link in links):
+        found["own_link"] = True
+    elif links != (platform.loopback,):
+        found["loopback"] = json.dumps([_link_attributes(link) for link in links])
+    return found
+
+
+def _link_attributes(link: Link) -> dict[str, object]:
+    split = link.opposite is not None
+    found: dict[str, object] = {
+        "name": link.name.removesuffix("_UP") if split else link.name,
+        "bandwidth": link.bandwidth,
+        "latency": link.latency,
+        "sharing": SPLIT if split else link.sharing,
+    }
+    if link.properties:
+        found["properties"] = json.dumps(dict(link.properties))
+    return found
+
+
+class _Ends:
+    """The ends of links that join: a union of sets, of hosts and pairs (link, 0 or 1).
+
+    The two ends of a bus are one, and the ends of two buses, or of a bus and a host, are never one:
+    such pairs are `joints`.
+    """
+
+    def __init__(self, buses: frozenset[Link]) -> None:
+        self._parents: dict[Hashable, Hashable] = {}
+        self._buses = buses
+        self.links: dict[Link, None] = {}  # in the order in which they were seen
+        self.joints: dict[tuple[Hashable, Hashable], None] = {}
+        self.changes = 0
+
+    def find(self, end: Hashable) -> Hashable:
+        """The representative of the ends that join there."""
+        if isinstance(end, tuple) and end[0] in self._buses:
+            bus: Link = end[0]
+            return bus
+        parents = self._parents
+        root = end
+        while root in parents:
+            root = parents[root]
+        while end != root:
+            parents[end], end = root, parents[end]
+        return root
+
+    def _join(self, one: Hashable, other: Hashable) -> None:
+        one, other = self.find(one), self.find(other)
+        if one == other:
+            return
+        # A host or a bus represents all ends that join there.
+        if isinstance(one, Host | Link):
+            one, other = other, one
+        if isinstance(one, Host | Link):
+            if (one, other) not in self.joints and (other, one) not in self.joints:
+                self.joints[one, other] = None
+                self.changes += 1
+            return
+        self._parents[one] = other
+        self.changes += 1
+
+    def follow(self, source: Host, links: tuple[Link, ...], target: Host | None = None) -> None:
+        """Record the ends that a route joins, or the first links of a route."""
+        if not links:
+            return
+        here: Hashable = source
+        for i, link in enumerate(links):
+            cable, near, far = link, 0, 1
+            if link.opposite is not None and link.name.endswith("_DOWN"):
+                cable, near, far = link.opposite, 1, 0
+            elif link.opposite is None and link in self.links:
+                # A link without directions is crossed from its known end.
+                last = i == len(links) - 1
+                if self.find((link, 1)) == self.find(here) or (
+                    last and self.find((link, 0)) == target
+                ):
+                    near, far = 1, 0
+            if cable not in self.links:
+                self.links[cable] = None
+                self.changes += 1
+            self._join((cable, near), here)
+            here = cable, far
+        if target is not None:
+            self._join(here, target)
