@@ -24,7 +24,6 @@ STUDY = "programs: [{run: program.py}]\nranks: [2]\n"
 COMMANDS = {
     "png": ("collectives", "draw", "allreduce", "rab_rdb", "-n", "4", "-o", "picture.png"),
     "plots": ("view", "run.jsonl", "-o", "picture.svg"),
-    "graphs": ("platform", "draw", "graphene"),
     "parquet": ("trace", "convert", "run.jsonl", "run.parquet"),
     "otf2": ("trace", "convert", "run.jsonl", "run.otf2"),
     "memory": ("coherence", "study", "barrier-central", "--set", "processes=4"),
