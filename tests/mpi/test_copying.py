@@ -12,7 +12,7 @@ from pysmpi.job.job import Job
 from pysmpi.job.options import Options
 from pysmpi.mpi.buffers import copying
 from pysmpi.mpi.buffers.copying import LIMITS, copy
-from pysmpi.mpi.datatypes import layouts
+from pysmpi.mpi.datatypes import copy_plans
 
 LINE = 64  # bytes
 LARGE = 128 << 10  # bytes from which the alignment matters
@@ -119,7 +119,7 @@ def test_blocks_that_the_cache_cannot_hold_for_all_ranks_are_copied_past_it(
 
 
 # Without and with C, if there is C.
-WAYS = dict.fromkeys([layouts._copy_blocks, layouts.copy_blocks])
+WAYS = dict.fromkeys([copy_plans._copy_blocks, copy_plans.copy_blocks])
 ROOM = 400  # bytes of a buffer
 dimensions = st.lists(
     st.tuples(st.integers(0, 5), st.integers(-30, 30), st.integers(-30, 30)), max_size=3
