@@ -148,14 +148,12 @@ class Automatic:
             watch = ArrayWatch(args, kwargs) if first else None
             state = _state(args) if first else {}
             guard = rank.timer = SoftGuard(rank, candidate, shadow)
-        whole = False
         try:
             result = function(*args, **kwargs)
-            whole = True
         finally:
             with shadow.paused():
                 guard.end()
-        if not whole or candidate.why_not is not None:
+        if candidate.why_not is not None:
             return result
         with shadow.paused():
             point.ran += 1

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from pysmpi.errors import UsageError
 from pysmpi.platform import load
-from pysmpi.platform.check import summary
+from pysmpi.platform.check import show, summary
 from pysmpi.platform.dump import dump
 from pysmpi.platform.loader import read
+from pysmpi.platform.profiles import KINDS
 
 PLATFORMS = Path(__file__).parent.parent / "data" / "platforms"
 
@@ -304,6 +305,31 @@ def test_what_is_wrong_with_a_short_file(platform_of, text, where, what):
     assert what in str(caught.value)
 
 
+def test_profiles_are_the_same_wherever_a_file_has_them(tmp_path):
+    """After a conversion, too; errors name the line of each file."""
+    machine = (
+        "name: two\nhosts: [{name: a, speed: 1Gf}, {name: b, speed: 1Gf}]\n"
+        "links: [{name: l, bandwidth: 1MBps, latency: 10ms}]\n"
+        "routes: [{from: a, to: b, via: [l]}]\n"
+    )
+    profiles = (
+        "profiles:\n- {host: a, speed: {0s: 0.5, 1s: 1}, loop_after: 1s}\n"
+        "- {host: b, state: {0s: up, 1s: down}}\n"
+        "- {link: l, bandwidth: {0s: 2MBps}}\n- {link: l, latency: {0s: 1ms}}\n"
+        "- {link: l, state: {3s: down}}\n"
+    )
+    path = tmp_path / "p.yaml"
+    path.write_text(machine + profiles)
+    last = read(path)
+    path.write_text(profiles + machine)
+    first = read(path)
+    path.write_text(dump(last))
+    again = read(path)
+    assert {profile.kind for profile in last.profiles} == set(KINDS)
+    assert last.profiles == first.profiles == again.profiles
+    assert first.profiles[0].where != last.profiles[0].where
+
+
 def test_presets_and_models_are_kept(platform_of, tmp_path):
     text = SIX + "preset: smpi\nmodels:\n  cm02: {network/bandwidth-factor: '0.9'}\n"
     lab = platform_of(text)
@@ -313,3 +339,6 @@ def test_presets_and_models_are_kept(platform_of, tmp_path):
     for platform in (lab, load(again)):
         assert platform.preset == "smpi"
         assert platform.models == {"cm02": {"network/bandwidth-factor": "0.9"}}
+        assert show(platform).endswith(
+            "\npreset smpi\noption of model cm02 network/bandwidth-factor: 0.9"
+        )

@@ -523,6 +523,8 @@ def test_a_registry_finds_suggests_and_refuses_doubles():
     assert things.names() == ["first", "second"] and [t.name for t in things] == things.names()
     with pytest.raises(UsageError, match="^--thing frist: no such thing; did you mean first\\? "):
         things.find("frist", "--thing frist")
+    with pytest.raises(UsageError, match="^thing zzz: no such thing; there are first, second$"):
+        things.find("zzz")
     with pytest.raises(ValueError, match="thing 'first' is registered twice"):
         things.add(Thing("first"))
     things.discard("first")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
+
 import numpy as np
 
 from pysmpi.api import run
@@ -95,3 +99,18 @@ def test_the_arguments_of_each_operation_are_those_of_the_call():
             assert value == expected, (name, me, field, recorded, arguments)
         if arguments.get("count") or arguments.get("send_counts"):
             assert recorded["type_size"] == arguments.get("type_size", 1), (name, me)
+
+
+NOT_SHOWN = """
+import mpi4py
+mpi4py.rc.initialize = False  # this process is none of MPI
+from pysmpi.record import wrapping
+wrapping.class_dictionary.writable = lambda cls: None
+wrapping.install(None)
+"""
+
+
+def test_a_python_that_does_not_show_methods_is_named() -> None:
+    done = subprocess.run([sys.executable, "-c", NOT_SHOWN], capture_output=True, text=True)
+    version = platform.python_version().rstrip("+")
+    assert f"UsageError: Python {version} does not show the methods of " in done.stderr

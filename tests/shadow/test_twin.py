@@ -7,14 +7,17 @@ arrays and without the data of messages, alone and beside a twin.
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import pysmpi
 from pysmpi.errors import UsageError
+from pysmpi.mpi import calls
 from pysmpi.shadow.decisions import decisions
 from pysmpi.shadow.estimate import Estimate, StoppingRule
+from pysmpi.shadow.twin import _Watch
 
 HEAD = """
 import numpy as np
@@ -391,3 +394,21 @@ print(abs(matrix @ x - b).max() < 1e-6)
     assert result.exit_status == 0
     assert result.shadow is not None
     assert "__main__:times" not in [one["place"] for one in result.shadow["sampled"]]
+
+
+@pytest.mark.parametrize("end", ["run_ended", "close"])
+def test_calls_are_as_before_after_the_end_of_a_watch(end: str) -> None:
+    """`close` ends one whose run has failed before its end."""
+
+    def functions() -> list[object]:
+        return [calls._inside(boundary).cell_contents for boundary in calls._by_boundary]
+
+    before = functions()
+    watch = _Watch(2, True)
+    watch.attach(SimpleNamespace(simulation=SimpleNamespace(universe=None)))
+    watch.ranks_ready(None)
+    try:
+        assert functions() != before
+    finally:
+        getattr(watch, end)(None)
+    assert functions() == before
