@@ -42,7 +42,10 @@ class Site:
 
 @dataclass
 class Profile:
-    """The times of a run (s); `compute`, `waited`, `ends` by rank, `lines` by lines of compute."""
+    """The times of a run (s); `compute`, `waited`, `ends` by rank, `lines` by lines of compute.
+
+    `spans` are the sites before and after these lines.
+    """
 
     seconds: float
     compute: list[float]
@@ -50,6 +53,7 @@ class Profile:
     ends: list[float]
     sites: list[Site]
     lines: dict[str, float]
+    spans: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def total(self) -> float:
@@ -89,7 +93,7 @@ def profile(graph: EventGraph) -> Profile:
     names: dict[str, float] = defaultdict(float)
     for (since, site), seconds in lines.items():
         names[span(record.sites, since, site)] += seconds
-    return Profile(graph.seconds, compute, waited, ends, sites, dict(names))
+    return Profile(graph.seconds, compute, waited, ends, sites, dict(names), set(lines))
 
 
 def _waits(graph: EventGraph, sites: list[Site], waited: list[float]) -> None:

@@ -49,7 +49,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
         if suffix in SUFFIXES:
             write_figure(file.path, suffix, runs[0][1])
         else:
-            write_page(file.path, runs)
+            write_page(file.path, runs, traces)
         file.keep()
     echo(f"pysmpi: wrote {name}", err=True)
     return 0
