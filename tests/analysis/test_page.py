@@ -423,7 +423,10 @@ PAN = """new Promise((done) => {
     busy.push(performance.now() - begun);
     frames++;
     if (performance.now() - first < 1000) requestAnimationFrame(step);
-    else done([frames / (performance.now() - first) * 1000, busy.sort((a, b) => a - b)[frames >> 1]]);
+    else {
+      busy.sort((a, b) => a - b);
+      done([frames / (performance.now() - first) * 1000, busy[frames >> 1]]);
+    }
   };
   step();
 })"""
