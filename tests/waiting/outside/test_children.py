@@ -176,22 +176,36 @@ def test_input_and_output_of_a_child_larger_than_pipes():
     assert run(main, 2).returns == [True, True]
 
 
-def test_lines_of_a_child_as_they_come():
+# After each line it waits until the line has been read; for 30 s at most.
+LINES = """
+for i in 1 2 3; do
+    echo $i
+    for j in $(seq 1000); do
+        [ -e read$i ] && continue 2
+        sleep 0.03
+    done
+    exit 5
+done
+"""
+
+
+def test_lines_of_a_child_as_they_come(tmp_path, monkeypatch):
     def main():
         import subprocess
         import time
 
-        script = "for i in 1 2 3; do echo $i; sleep 0.2; done"
-        child = subprocess.Popen(script, shell=True, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(["sh", "-c", LINES], stdout=subprocess.PIPE, text=True)
         dates = []
         for line in child.stdout:
             dates.append((line.strip(), time.monotonic()))
+            open(f"read{line.strip()}", "w").close()
         return dates, child.wait()
 
+    monkeypatch.chdir(tmp_path)
     ((dates, status),) = run(main).returns
     assert [line for line, _ in dates] == ["1", "2", "3"]
     assert status == 0
-    assert dates[2][1] - dates[0][1] > 0.2
+    assert dates[0][1] < dates[1][1] < dates[2][1]
 
 
 def test_the_child_of_a_fork_is_a_plain_process():
@@ -301,7 +315,7 @@ def test_a_child_at_a_terminal():
 
         pid, terminal = os.forkpty()
         if pid == 0:
-            os.execvp("sh", ["sh", "-c", "sleep 0.2; echo ready"])
+            os.execvp("sh", ["sh", "-c", "sleep 1; echo ready"])
         begin = time.monotonic()
         ready, _, _ = select.select([terminal], [], [], 60.0)
         waited = time.monotonic() - begin

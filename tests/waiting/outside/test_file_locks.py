@@ -63,7 +63,7 @@ def test_another_process_holds_the_lock(name, tmp_path):
 
         code = (
             "import fcntl, sys, time; file = open(sys.argv[1], 'a'); "
-            f"fcntl.{name}(file, fcntl.LOCK_EX); print('mine', flush=True); time.sleep(0.5)"
+            f"fcntl.{name}(file, fcntl.LOCK_EX); print('mine', flush=True); time.sleep(1)"
         )
         child = subprocess.Popen(
             [sys.executable, "-c", code, path], stdout=subprocess.PIPE, text=True
