@@ -88,6 +88,21 @@ def test_empty_accesses_take_no_time(path):
     assert timed(1, path, lambda file, me: file.Write(b"")) == [0.0]
 
 
+def test_a_write_whose_conversion_fails_takes_no_time_and_writes_nothing(path):
+    def fail(*arguments: Any) -> None:
+        raise ValueError("mine")
+
+    def write(file: Any, me: int) -> None:
+        MPI.Register_datarep("fails", None, fail, lambda datatype: datatype.extent)
+        file.Set_view(0, MPI.BYTE, MPI.BYTE, "fails")
+        with pytest.raises(MPI.Exception) as caught:
+            file.Write(bytes(10_000_000))
+        assert caught.value.Get_error_class() == MPI.ERR_CONVERSION
+
+    assert timed(1, path, write) == [0.0]
+    assert path.read_bytes() == b""
+
+
 def test_scattered_pieces_are_sieved_where_that_is_faster():
     disk = Disk(1e9, 1e9, 1e-4)
     near = Pieces(np.arange(0, 8000, 8), np.full(1000, 4))

@@ -17,6 +17,7 @@ TESTS = {
     "_interpreted": ["project/test_interpreted.py"],
     "api": ["job", "reports", "mpi/test_runs.py"],
     "checkers": ["checkers", "bugs", "explore"],
+    "cli": ["cli", "coherence/test_studies_on_command.py"],
     "cluster": ["cluster", "explore/test_cluster.py", "sweeps"],
     "coherence": ["coherence", "memory", "cli/test_cli_coherence.py"],
     "diagnostics": ["reports", "cli/test_cli_lists.py", "bugs"],
