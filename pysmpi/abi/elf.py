@@ -18,7 +18,7 @@ _NAMES = re.compile(
 )
 # Any MPI library.
 MPI = re.compile(
-    r"lib(mpi|mpi_(?!cxx\b)[\w-]+|mpich\w*|mpifort\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
+    r"lib(mpi|mpi_(?!cxx\b)[\w-]+|mpich(?!cxx\b)\w*|mpifort\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
 MAGIC = b"\x7fELF"
@@ -58,29 +58,30 @@ def read(path: str, data: bytes) -> Executable:
     except UsageError:
         raise
     except (struct.error, IndexError, ValueError):
-        raise _refused(path, "a damaged executable") from None
+        raise refused(path, "a damaged executable") from None
 
 
-def _refused(path: str, what: str) -> UsageError:
+def refused(path: str, what: str) -> UsageError:
+    """The error for a file that ranks cannot load."""
     return UsageError(f"{path}: expected a program that ranks can load, got {what}")
 
 
 def _read(path: str, data: bytes) -> Executable:
     if data[4] != 2 or data[5] != 1:
-        raise _refused(path, "one that is not of 64 bits, little-endian")
+        raise refused(path, "one that is not of 64 bits, little-endian")
     kind, machine = struct.unpack_from("<HH", data, 16)
     if machine not in _MACHINES:
-        raise _refused(path, f"one for another processor (machine {machine})")
+        raise refused(path, f"one for another processor (machine {machine})")
     entry, headers = struct.unpack_from("<QQ", data, 24)
     step, count = struct.unpack_from("<HH", data, 54)
     segments = [struct.unpack_from("<IIQQQQQQ", data, headers + i * step) for i in range(count)]
     kinds = {segment[0] for segment in segments}
     if _DYNAMIC not in kinds:
-        raise _refused(path, "a static one, compile it without -static")
+        raise refused(path, "a static one, compile it without -static")
     if kind != 3:
-        raise _refused(path, "one at fixed addresses, compile it with -fPIE and link it with -pie")
+        raise refused(path, "one at fixed addresses, compile it with -fPIE and link it with -pie")
     if _TLS in kinds:
-        raise _refused(
+        raise refused(
             path, "one with thread-local variables, put these into a shared library (-shared)"
         )
 
@@ -254,7 +255,7 @@ def replacements(path: str, libraries: list[str]) -> list[str | None]:
         try:
             wanted = interface_of(name)
         except UnservedError:
-            raise _refused(
+            raise refused(
                 path, f"one for another MPI library ({name}), compile it for MPICH or Open MPI"
             ) from None
         result.append(None if wanted is None else wanted[1])
@@ -262,7 +263,7 @@ def replacements(path: str, libraries: list[str]) -> list[str | None]:
             interfaces.append(wanted[0])
     if len(interfaces) > 1:
         both = " and ".join(INTERFACES[each].name for each in interfaces)
-        raise _refused(path, f"one that needs two MPI libraries ({both})")
+        raise refused(path, f"one that needs two MPI libraries ({both})")
     return result
 
 

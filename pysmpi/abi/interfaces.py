@@ -52,7 +52,8 @@ INTERFACES = {
 }
 # Names of any MPI library. Those of MPI-2's classes in C++ call that of C: they are as others.
 ANY = re.compile(
-    r"lib(mpi|mpi_(?!cxx\b)\w+|mpi_mpifh-\w+|mpi_usempi\w*-\w+|mpich\w*|mpifort\w*|pmpi)\.so[.\d]*$"
+    r"lib(mpi|mpi_(?!cxx\b)\w+|mpi_mpifh-\w+|mpi_usempi\w*-\w+|mpich(?!cxx\b)\w*|mpifort\w*|pmpi)"
+    r"\.so[.\d]*$"
 )
 # pysmpi's libraries beside the engine: the names of their files, without the ending.
 FILES = {"psm_fort.so": "fortran", "psm_ompi.so": "openmpi", "psm_std.so": "standard"}

@@ -23,6 +23,9 @@ from pysmpi.platform.units import format_size
 STACK = 256 << 20  # bytes of addresses for the stack of a rank; only what it uses is memory
 LEAST_STACK = 64 << 10
 VARIABLES = frozenset({"setenv", "putenv", "unsetenv", "clearenv", "environ"})
+# Functions that begin an interpreter. A process has one, in which pysmpi runs.
+EMBEDDING = frozenset({"Py_Initialize", "Py_InitializeEx", "Py_InitializeFromConfig"})
+EMBEDDING |= {"Py_Main", "Py_BytesMain"}
 _BUFFERED, _LINES = 0, 1  # _IOFBF, _IOLBF
 
 
@@ -77,6 +80,12 @@ class CompiledProgram(RankProgram):
     def prepare(self) -> None:
         self.executable = elf.read(self.name, read_bytes(self.path))
         self.executable.path = self.path
+        embedding = EMBEDDING & elf.undefined(self.executable)
+        if embedding:
+            raise elf.refused(
+                self.name,
+                f"one that embeds Python ({min(embedding)}), run its code in Python as a program",
+            )
         connection.start()
         self.planner = images.ImagePlanner(self.name, self.chosen)
         self.plan = self.planner.plan(self.executable)

@@ -97,6 +97,7 @@ def _this_package() -> Iterator[Condition]:
 # As in setup.py.
 IN_C = (
     "pysmpi.mpi.base.exporter", "pysmpi.mpi.base.handle_fields", "pysmpi.mpi.base.memcopy",
+    "pysmpi.mpi.c_interface.conversions",
     "pysmpi.isolation.kinds.attribute_hooks", "pysmpi.isolation.kinds.trace_hooks",
     "pysmpi.isolation.dict_versions",
     "pysmpi.isolation.frame_stacks",

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pysmpi.cli.cc import line
 
 PROGRAMS = Path(__file__).parent / "programs"
 MPICH = Path(sys.prefix)
+LIBRARY = "{LIBDIR}/{LDLIBRARY}".format(**sysconfig.get_config_vars())
 
 pytest.importorskip(
     "pysmpi.abi.engine", reason="pysmpi was installed without a C compiler, or not on Linux"
@@ -393,3 +395,15 @@ def test_compiled_programs_and_those_of_python_start_each_other(
     for first, second in ((parent, parent), (parent, str(script)), (str(python), parent)):
         pysmpi.run(first, nprocs=1, args=[second])
         assert capfd.readouterr().out == "children added 41\n", (first, second)
+
+
+@pytest.mark.skipif(not Path(LIBRARY).exists(), reason="Python has no shared library to embed")
+def test_programs_that_embed_python_are_refused(tmp_path: Path) -> None:
+    source, target = tmp_path / "embeds.c", str(tmp_path / "embeds")
+    source.write_text(
+        "#include <mpi.h>\nvoid Py_Initialize(void);\n"
+        "int main(int n, char **v) { MPI_Init(&n, &v); Py_Initialize(); return 0; }\n"
+    )
+    subprocess.run(line("cc", [str(source), "-o", target, LIBRARY]), check=True)
+    with pytest.raises(pysmpi.UsageError, match="embeds Python .*Py_Initialize"):
+        pysmpi.run(target, nprocs=1)

@@ -67,7 +67,9 @@ def test_handles_of_an_interface_differ() -> None:
         ("libmpi_usempif08-gfortran.so.40", ("openmpi", "psm_ompi.so")),
         ("libmpi_usempi_ignore_tkr.so.40", ("openmpi", "psm_ompi.so")),
         ("libmpi_abi.so.1", ("standard", "psm_std.so")),
-        ("libmpi_cxx.so.40", None),  # it calls the library of C
+        ("libmpi_cxx.so.40", None),  # these call the library of C
+        ("libmpichcxx.so.12", None),
+        ("libmpicxx.so.12", None),
         ("libm.so.6", None),
         ("libmpfr.so.6", None),
     ],

@@ -454,6 +454,13 @@ import handles
 equal, alone, kind, most = handles.same(
     MPI.COMM_WORLD, MPI.COMM_NULL, MPI.DOUBLE, MPI.SUM, MPI.Info())
 assert equal == 1 and (alone, kind, most) == (MPI.COMM_SELF, MPI.INT, MPI.MAX)
+for other in (None, 3, MPI.INT):
+    try:
+        handles.both(other)
+    except TypeError as error:
+        assert str(error).endswith(" to mpi4py.MPI.Comm"), error
+    else:
+        raise AssertionError(other)
 half = MPI.COMM_WORLD.Split(rank % 2)
 for comm in (MPI.COMM_WORLD, MPI.COMM_SELF, half, MPI.Comm(half)):
     n, k, copy = handles.both(comm)

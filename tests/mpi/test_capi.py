@@ -41,6 +41,18 @@ def test_objects_to_handles_and_back(name: str, obj: Any) -> None:
     assert type(to_object(handle)) is type(obj)
 
 
+def test_objects_of_other_classes_are_errors_for_the_caller() -> None:
+    for name in ("Datatype", "Request", "Message", "Op", "Group", "Info", "Errhandler", "Comm",
+                 "Win", "File", "Session", "Status"):  # fmt: skip
+        to_handle = function(
+            f"PyMPI{name}_Get", f"MPI_{name} *(PyObject *)", ctypes.c_void_p, ctypes.py_object
+        )
+        for other in (1, MPI.Comm if name == "Status" else None):
+            kind = type(other).__name__
+            with pytest.raises(TypeError, match=f"^Cannot convert {kind} to mpi4py.MPI.{name}$"):
+                to_handle(other)
+
+
 def test_a_status_is_copied() -> None:
     to_address = function(
         "PyMPIStatus_Get", "MPI_Status *(PyObject *)", ctypes.c_void_p, ctypes.py_object
@@ -54,8 +66,7 @@ def test_a_status_is_copied() -> None:
     assert copy == status
     status.tag = 8
     assert copy.tag == 7
-    assert not to_address(None)
-    assert to_object(None) == MPI.Status()
+    assert to_object(to_address(None)) == to_object(None) == MPI.Status()
 
 
 def test_kinds_of_requests() -> None:

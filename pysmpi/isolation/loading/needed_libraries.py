@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 # libmpi.so.40, libmpi_mpifh.so.40, libmpich.so.12, libmpifort.so.12, libmpi_gnu.so; psm_ names are
 # those of `pysmpi cc`. The libraries of C++ are as others that need MPI.
 MPI_LIBRARY = (
-    r"(lib(mpi|mpi_(?!cxx\b)\w+|mpich\w*|mpifort\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b"
+    r"(lib(mpi|mpi_(?!cxx\b)\w+|mpich(?!cxx\b)\w*|mpifort\w*|pmpi\w*|mpi_abi)\.(so|dylib)\b"
     r"|psm_\w+\.so)"
 )
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29

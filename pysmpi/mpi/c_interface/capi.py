@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pysmpi.mpi.base.errhandlers import Errhandler
-from pysmpi.mpi.base.handles import _addressof, type_name
+from pysmpi.mpi.base.handles import _addressof, _sizeof, type_name
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.datatypes.datatypes import Datatype
@@ -32,21 +32,17 @@ _CLASSES = (
     Datatype, Request, Message, Op, Group, Info, Errhandler, Session, Comm, Win, File
 )  # fmt: skip
 
-_ToObject = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_uint64)  # the upper half may be anything
-_ToStatus = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)
-_ToHandle = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)
-_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
-    ("PyCapsule_New", ctypes.pythonapi)
-)
-
-# The targets of capsules, and their names: both must stay alive.
-_kept: list[object] = []
+# Builds of pysmpi without a compiler have no such functions; they run no code that calls them.
+try:
+    from pysmpi.mpi.c_interface.conversions import capsule
+except ImportError:
+    capsule = None  # type: ignore[assignment]
 
 
-def _status(address: int | None) -> Status:
+def _status(address: int) -> Status:
     """A copy of the status at an address; an empty one for STATUS_IGNORE."""
     made = Status()
-    if address:
+    if address > 1:  # not STATUS_IGNORE
         ctypes.memmove(_addressof(made), address, ctypes.sizeof(ctypes.c_int) * 5)
     return made
 
@@ -54,7 +50,7 @@ def _status(address: int | None) -> Status:
 def _address(cls: type) -> Callable[[object], int]:
     def address(obj: object) -> int:
         if obj is None and cls is Status:
-            return 0
+            return int(_sizeof(Comm) == 4)  # STATUS_IGNORE: 1 in MPICH, otherwise 0
         if not isinstance(obj, cls):
             raise TypeError(f"Cannot convert {type_name(obj)} to mpi4py.MPI.{cls.__name__}")
         return _addressof(obj)
@@ -62,24 +58,27 @@ def _address(cls: type) -> Callable[[object], int]:
     return address
 
 
-def _capsules() -> dict[str, object]:
-    made = {}
+def _request(kind: type[Request]) -> Callable[[int], Request]:
+    def request(handle: int) -> Request:
+        made: Request = kind(Request.fromhandle(handle))
+        return made
 
-    def add(name: str, signature: str, function: Any) -> None:
-        _kept.extend((function, text := signature.encode()))
-        made[name] = _capsule(ctypes.cast(function, ctypes.c_void_p), text, None)
+    return request
 
+
+def _functions() -> dict[str, Callable[[Any], object]]:
+    made: dict[str, Callable[[Any], object]] = {}
     for cls in (*_CLASSES, Status):
-        name = cls.__name__
-        add(f"PyMPI{name}_Get", f"MPI_{name} *(PyObject *)", _ToHandle(_address(cls)))
+        made[f"PyMPI{cls.__name__}_Get"] = _address(cls)
     for cls in _CLASSES:
-        name = cls.__name__
-        add(f"PyMPI{name}_New", f"PyObject *(MPI_{name})", _ToObject(cls.fromhandle))
+        made[f"PyMPI{cls.__name__}_New"] = cls.fromhandle
     for kind in (Prequest, Grequest):
-        function = _ToObject(lambda handle, kind=kind: kind(Request.fromhandle(handle)))
-        add(f"PyMPI{kind.__name__}_New", "PyObject *(MPI_Request)", function)
-    add("PyMPIStatus_New", "PyObject *(MPI_Status *)", _ToStatus(_status))
+        made[f"PyMPI{kind.__name__}_New"] = _request(kind)
+    made["PyMPIStatus_New"] = _status
     return made
 
 
-__pyx_capi__ = _capsules()
+__pyx_capi__ = (
+    {} if capsule is None
+    else {name: capsule(name, function) for name, function in _functions().items()}
+)  # fmt: skip
