@@ -83,9 +83,12 @@ class Environments:
         constraints = VERSIONS / f"{name}.txt"
         if constraints.exists():
             command += ["-c", str(constraints)]
-        # An empty directory in the place of CUDA: packages are built for processors.
+        # An empty directory in the place of CUDA: packages are built for processors, and with the
+        # compiler of the environment's MPI.
         with tempfile.TemporaryDirectory() as nothing:
-            _call(command, f"cannot install {', '.join(missing)}", environ={"CUDA_PATH": nothing})
+            commands = f"{path / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+            settings = {"CUDA_PATH": nothing, "PATH": commands}
+            _call(command, f"cannot install {', '.join(missing)}", environ=settings)
         stamp.write_text("\n".join(sorted(have | set(missing))) + "\n")
 
     def _install_pysmpi(self, path: Path) -> None:

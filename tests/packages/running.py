@@ -183,10 +183,13 @@ def command(run: Run, path: Path, simulated: bool) -> list[str]:
     return start + what
 
 
-def environ(run: Run, path: Path, home: Path) -> dict[str, str]:
-    """The environment of a run, the same on both sides."""
+def environ(run: Run, path: Path, home: Path, simulated: bool) -> dict[str, str]:
+    """The environment of a run, the same on both sides, but for the libraries of MPICH."""
     settings = {name: os.environ[name] for name in KEPT if name in os.environ}
     settings["PATH"] = f"{path / 'bin'}{os.pathsep}{settings.get('PATH', os.defpath)}"
+    if not simulated:
+        paths = [str(path / "lib"), *settings.get("LD_LIBRARY_PATH", "").split(os.pathsep)]
+        settings["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, paths))
     return {**settings, **SETTINGS, "HOME": str(home), **run.environ}
 
 
@@ -208,7 +211,7 @@ def _side(
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
         begun, busy = time.perf_counter(), _busy_with_others()
         process = subprocess.Popen(
-            command(run, path, simulated), cwd=place, env=environ(run, path, home),
+            command(run, path, simulated), cwd=place, env=environ(run, path, home, simulated),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
         )  # fmt: skip
         status, processor = _wait(process, run.timeout)
