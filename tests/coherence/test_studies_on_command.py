@@ -67,7 +67,22 @@ def test_study_compares(status):
         "--distance", "0", "--distance", "2",
     )  # fmt: skip
     assert code == 0
-    assert [line.split()[0] for line in out.splitlines()[2:]] == ["FAME-A"] * 2 + ["MESI"] * 2
+    head, *rows = [re.split(r"  +", line.strip()) for line in out.splitlines()[1:]]
+    assert [row[0] for row in rows] == ["FAME-A"] * 2 + ["MESI"] * 2
+    for row in rows:  # each has its figures
+        cells = dict(zip(head, row, strict=True))
+        assert cells["properties"] == "hold"
+        assert float(cells["misses"]) > 0.0 and cells["latency"].endswith("s")
+
+
+def test_a_comparison_has_no_figures_of_a_program_that_fails(status, tmp_path):
+    (tmp_path / "mine.py").write_text(PROGRAM.read_text())
+    words = ["coherence", "study", "mine.py", "--protocol", "FAME-A", "--protocol", "mesi"]
+    code, out, _ = status(*words, "--set", "first=0")
+    assert code == 1
+    head, *rows = [re.split(r"  +", line.strip()) for line in out.splitlines()[1:]]
+    assert [(row[0], row[-1]) for row in rows] == [("FAME-A", "FAIL"), ("MESI", "FAIL")]
+    assert head[len(rows[0])] == "latency"
 
 
 def test_study_of_a_program_of_one_s_own(status, tmp_path):

@@ -62,6 +62,17 @@ def test_fields_are_independent(source, tag, error, count, cancelled) -> None:
     assert all(other == status and other is not status for other in copies)
 
 
+@pytest.mark.parametrize("power", [0, 1, 30, 31, 32, 33, 61, 62, 63])
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_bytes_next_to_the_limits_of_its_fields(power: int, cancelled: bool) -> None:
+    """They have 63 bits, in two fields of 32 bits; one bit is that of a cancelled call."""
+    for nbytes in {2**power - 1, min(2**power, 2**63 - 1)}:
+        status = Status()
+        status._fill(1, 2, nbytes, cancelled)
+        assert (status.count, status.cancelled) == (nbytes, cancelled)
+        assert (status.source, status.tag) == (1, 2)
+
+
 def test_copies_are_independent() -> None:
     status = filled(8)
     other = Status(status)
