@@ -33,7 +33,7 @@ class Mark:
                     found[number] = line.replace(b"\0", b" ").decode(errors="replace").strip()
         return found
 
-    def left(self, seconds: float = 5.0) -> list[str]:
+    def left(self, seconds: float = 60.0) -> list[str]:
         """The command lines of the processes that are there after at most this time."""
         until = time.monotonic() + seconds
         while (found := self.processes()) and time.monotonic() < until:

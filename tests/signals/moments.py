@@ -186,9 +186,7 @@ def signalled(
         except subprocess.TimeoutExpired:
             output = error = ""
         seconds = time.monotonic() - sent
-        left = (
-            mark.left(2.0) if process.returncode is not None else sorted(mark.processes().values())
-        )
+        left = mark.left() if process.returncode is not None else sorted(mark.processes().values())
     finally:
         mark.clear()
         process.kill()

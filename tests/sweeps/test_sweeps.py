@@ -24,14 +24,18 @@ from pysmpi.sweeps.study_yaml import read_study
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """\
-import os, sys
+import ctypes, os, sys
 import numpy
 from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 if comm.rank == 0:
-    with open({log!r}, "a") as stream:
+    with open({log!r}, "a+") as stream:
         stream.write("begun\\n")
+        stream.seek(0)
+        held = len(stream.readlines()) > {most}
+    while held and os.path.exists({hold!r}):
+        ctypes.CDLL(None).usleep(10_000)
 mine = numpy.zeros(1000 * comm.size, "b")
 begin = MPI.Wtime()
 comm.Alltoall(mine, mine.copy())
@@ -54,7 +58,8 @@ CASES = 2 * 2 * 2 * 2 * 3
 
 @pytest.fixture
 def study(tmp_path):
-    (tmp_path / "prog.py").write_text(PROGRAM.format(log=str(tmp_path / "log")))
+    names = {name: str(tmp_path / name) for name in ("log", "hold")}
+    (tmp_path / "prog.py").write_text(PROGRAM.format(**names, most=CASES // 2))
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
     return path
@@ -78,12 +83,14 @@ def test_a_killed_sweep_goes_on_and_dask_workers_give_the_same_table(study, tmp_
     import distributed
 
     journal, log = tmp_path / "study.results" / "journal.jsonl", tmp_path / "log"
+    (tmp_path / "hold").touch()  # it does not end before it is killed
     sweep = start(study, "--workers", "2")
     while len(keys(journal)) < CASES // 3:
         assert sweep.poll() is None, sweep.stderr.read()
         time.sleep(0.01)
     sweep.send_signal(signal.SIGKILL)
     sweep.wait(timeout=300)
+    (tmp_path / "hold").unlink()
     kept = keys(journal)
     begun = len(log.read_text().splitlines())  # some have ended, but are not in the journal
     assert CASES // 3 <= len(kept) < CASES
