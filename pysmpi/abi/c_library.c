@@ -343,6 +343,21 @@ own_dlclose(void *handle)
     return dlclose(handle);
 }
 
+/* The interpreter of the process is pysmpi's: nothing ends it, and a program has none of its own. */
+
+static void own_finalize(void) {}
+static int own_finalize_ex(void) { return 0; }
+static int own_is_initialized(void) { return 0; }
+
+static void
+own_initialize(void)
+{
+    static const char text[] = "pysmpi: a library began an interpreter of Python (Py_Initialize): a "
+                               "program that embeds Python cannot be simulated\n";
+    (void)!write(2, text, sizeof text - 1);
+    own_abort();
+}
+
 typedef struct {
     const char *name;
     void *function;
@@ -366,6 +381,8 @@ static const replacement REPLACED[] = {
     {"usleep", (void *)own_usleep},
     {"getpid", (void *)own_getpid},
     {"gethostname", (void *)own_gethostname},
+    {"Py_Finalize", (void *)own_finalize},
+    {"Py_FinalizeEx", (void *)own_finalize_ex},
     {NULL, NULL},
 };
 
@@ -390,6 +407,10 @@ static const replacement OF_PROGRAMS[] = {
     {"dlopen", (void *)program_dlopen},
     {"dlsym", (void *)own_dlsym},
     {"dlclose", (void *)own_dlclose},
+    {"Py_IsInitialized", (void *)own_is_initialized},
+    {"Py_Initialize", (void *)own_initialize},
+    {"Py_InitializeEx", (void *)own_initialize},
+    {"Py_InitializeFromConfig", (void *)own_initialize},
     {NULL, NULL},
 };
 

@@ -398,12 +398,31 @@ def test_compiled_programs_and_those_of_python_start_each_other(
 
 
 @pytest.mark.skipif(not Path(LIBRARY).exists(), reason="Python has no shared library to embed")
-def test_programs_that_embed_python_are_refused(tmp_path: Path) -> None:
-    source, target = tmp_path / "embeds.c", str(tmp_path / "embeds")
-    source.write_text(
-        "#include <mpi.h>\nvoid Py_Initialize(void);\n"
-        "int main(int n, char **v) { MPI_Init(&n, &v); Py_Initialize(); return 0; }\n"
+def test_the_interpreter_of_the_process_is_not_the_program_s(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A library may end an interpreter if there is one, as LAMMPS does, but not begin one."""
+    (tmp_path / "closes.c").write_text(
+        "#include <mpi.h>\n"
+        "int Py_IsInitialized(void), Py_FinalizeEx(void); void Py_Initialize(void);\n"
+        "int closes(int begin) { int flag; MPI_Initialized(&flag); if (begin) Py_Initialize();\n"
+        "    return flag + 10 * Py_IsInitialized() + Py_FinalizeEx(); }\n"
     )
-    subprocess.run(line("cc", [str(source), "-o", target, LIBRARY]), check=True)
+    (tmp_path / "main.c").write_text(
+        "#include <mpi.h>\n#include <stdio.h>\nint closes(int); void Py_Initialize(void);\n"
+        "int main(int n, char **v) { MPI_Init(&n, &v);\n#ifdef EMBEDS\nPy_Initialize();\n#endif\n"
+        'printf("%d\\n", closes(n > 1)); MPI_Finalize(); return 0; }\n'
+    )
+    path, closes = str(tmp_path / "main"), str(tmp_path / "libcloses.so")
+    words = ["-shared", "-fPIC", str(tmp_path / "closes.c"), "-o", closes, LIBRARY]
+    subprocess.run(line("cc", words), check=True)
+    subprocess.run(line("cc", [f"{path}.c", "-o", path, closes]), check=True)
+    pysmpi.run(path, nprocs=2)
+    assert capfd.readouterr().out == "1\n1\n"
+    with pytest.raises(pysmpi.ProgramError, match="rank 0 called abort"):
+        pysmpi.run(path, nprocs=1, args=["begin"])
+    assert "a library began an interpreter of Python" in capfd.readouterr().err
+    words = ["-DEMBEDS", f"{path}.c", "-o", f"{path}-embeds", closes, LIBRARY]
+    subprocess.run(line("cc", words), check=True)
     with pytest.raises(pysmpi.UsageError, match="embeds Python .*Py_Initialize"):
-        pysmpi.run(target, nprocs=1)
+        pysmpi.run(f"{path}-embeds", nprocs=1)
