@@ -102,6 +102,8 @@ def test_an_options_object_and_what_takes_precedence() -> None:
         (lambda: pysmpi.run(), "missing a required argument: 'main'"),
         (lambda: pysmpi.run(rank, 1, 2), "too many positional arguments"),
         (lambda: pysmpi.run([(rank, 2)], 3), "nprocs: expected nothing, since"),
+        (lambda: pysmpi.run(5), "expected a function, the path of a script, or a list of (program"),
+        (lambda: pysmpi.run(None, 2), "expected a function, the path of a script, or a list of"),
         (lambda: pysmpi.run([(rank, "2")]), "expected at least 1 rank, got '2'"),
         (lambda: pysmpi.run([(rank, 1), (rank, 0)]), "expected at least 1 rank, got 0"),
         (lambda: pysmpi.run([(rank, True)]), "expected at least 1 rank, got True"),

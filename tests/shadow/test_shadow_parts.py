@@ -224,7 +224,14 @@ def test_shared_results_are_read_only_or_ones_own(writable):
     shared = SharedResult({"big": big, "small": np.arange(3), "list": [1]}, writable)
     one, two = shared.take(), shared.take()
     assert shared.same({"big": big.copy(), "small": np.arange(3), "list": [1]})
-    assert not shared.same({"big": big + 1.0, "small": np.arange(3), "list": [1]})
+    for other in (
+        {"big": big + 1.0, "small": np.arange(3), "list": [1]},
+        {"big": big, "small": np.arange(3) + 1, "list": [1]},
+        {"big": big, "small": np.arange(3), "list": [2]},
+        {"big": big, "small": np.arange(3)},
+        {"big": big, "small": [0, 1, 2], "list": [1]},
+    ):
+        assert not shared.same(other), other
     one["list"].append(2)
     assert two["list"] == [1]
     assert one["big"].flags.writeable == writable
