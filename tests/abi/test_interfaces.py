@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 
 import pysmpi
 from pysmpi.abi import elf, interfaces
-from pysmpi.abi.chapters.environment import Abi_get_fortran_booleans
 from pysmpi.abi.families import constants
 from pysmpi.abi.header import header
 from pysmpi.abi.interfaces import INTERFACES, UnservedError, interface_of
@@ -213,17 +211,3 @@ def test_unknown_interfaces_are_refused() -> None:
         line("cc", ["--abi", "lam", "a.c"])
     with pytest.raises(UsageError, match="expected mpich or openmpi for Fortran, got standard"):
         fortran_line("fc", ["--abi=standard", "a.f90"])
-
-
-@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
-def test_booleans_of_fortran_are_set_for_sizes_of_compilers(size: int) -> None:
-    """MPI 5.0, section 20.5: LOGICAL of 4 or 8 bytes; 1 is true and 0 is false."""
-    true, false, is_set = (ctypes.c_int64(-1) for _ in range(3))
-    assert Abi_get_fortran_booleans(size, *map(ctypes.addressof, (true, false, is_set))) is None
-    number = {4: ctypes.c_int32, 8: ctypes.c_int64}.get(size)
-    assert ctypes.c_int32.from_buffer(is_set).value == (number is not None)
-    if number is None:
-        assert (true.value, false.value) == (-1, -1)
-    else:
-        assert (number.from_buffer(true).value, number.from_buffer(false).value) == (1, 0)
-        assert size == 8 or (true.value >> 32, false.value >> 32) == (-1, -1)
