@@ -205,6 +205,7 @@ COMPLETIONS: dict[str, Completion] = {
     "trace_format": words(_formats),
     "traces": recordings,
     "analyse trace": recordings,
+    "map trace": recordings,
 }
 
 

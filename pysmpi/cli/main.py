@@ -24,6 +24,7 @@ COMMANDS = {
     "run": ("pysmpi.cli.run", "Run a program on a simulated machine."),
     "explore": ("pysmpi.cli.explore", "Try other orders of a program's events."),
     "replay": ("pysmpi.cli.replay", "Predict the time of recorded runs on a machine."),
+    "map": ("pysmpi.cli.map", "Find a better placement for the ranks of a recorded run."),
     "trace": ("pysmpi.cli.trace", "Convert recorded runs to other formats."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
     "analyse": ("pysmpi.cli.analyse", "Explain the time of a recorded run."),
@@ -55,7 +56,7 @@ COMPILERS = {
 GROUPS = {
     "Begin": ("demo", "doctor"),
     "Run a program": ("run", "sweep", "cc", "cxx", "fc"),
-    "Understand its time": ("view", "analyse", "trace", "replay", "extrapolate"),
+    "Understand its time": ("view", "analyse", "trace", "replay", "map", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
     "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),
 }

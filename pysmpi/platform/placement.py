@@ -21,6 +21,8 @@ A host file names one host in each line, with its number of ranks::
 
 Ranks fill the lines in order, unless ``--map-by`` changes the order. A host on several lines runs
 the sum of their ranks.
+
+A rank file (`rankfile.py`) in place of a host file names the host and the core of each rank.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from pysmpi.platform.mappings import (
     parse_ranking,
 )
 from pysmpi.platform.model import Host, Platform
+from pysmpi.platform.rankfile import RankLine, is_rank_line, read_rank_line
 from pysmpi.text import whole
 
 _LINE = r"(?P<host>\S+?)(?:\s*:\s*(?P<n>\S*)|\s+slots\s*=\s*(?P<slots>\S*))?"
@@ -78,6 +81,12 @@ def place(
     """
     if nprocs < 1:
         raise UsageError(f"-n: expected at least 1 rank, got {nprocs}")
+    lines = () if hostfile is None else _rank_lines(hostfile)
+    if hostfile is not None and lines:
+        for option, value in (("--map-by", map_by), ("--rank-by", rank_by)):
+            if value is not None:
+                raise UsageError(f"{option}: expected none with a rank file ({hostfile}), got one")
+        return _listed(platform, nprocs, hostfile, lines)
     order = None if map_by is None else parse_mapping(map_by)
     if map_by is not None and order is None:
         raise UsageError(f'--map-by: expected one of {", ".join(EXPECTED)}, got "{map_by}"')
@@ -111,6 +120,56 @@ def _mapped(
             f"on {len({share.host.name for share in shares})} hosts"
         )
     return list(islice(_within(shares, order), nprocs))
+
+
+def _rank_lines(hostfile: str | PathLike[str]) -> list[RankLine]:
+    """The lines of a rank file; none if it is a host file, or a list of hosts."""
+    if is_list(hostfile):
+        return []
+    lines = [
+        read_rank_line(content, where)
+        for where, content in _lines(hostfile)
+        if is_rank_line(content)
+    ]
+    if lines and len(lines) < len(_lines(hostfile)):
+        where, content = next(one for one in _lines(hostfile) if not is_rank_line(one[1]))
+        raise UsageError(f'{where}: expected "rank N=HOST slot=CORE", got "{content}"')
+    return lines
+
+
+def _listed(
+    platform: Platform, nprocs: int, hostfile: str | PathLike[str], lines: list[RankLine]
+) -> list[Slot]:
+    """The slots of a rank file."""
+    slots: dict[int, Slot] = {}
+    used: dict[Host, int] = {}
+    for line in lines:
+        try:
+            host = platform.host(line.host)
+        except UsageError as error:
+            raise UsageError(f"{line.where}: {error}") from None
+        if line.rank in slots:
+            raise UsageError(f"{line.where}: expected each rank once, got rank {line.rank} again")
+        core, most = line.core, host.cores
+        if core is None:
+            core = used.get(host, 0) % most
+        elif line.socket is not None:
+            most = host.cores // host.sockets
+            if line.socket >= host.sockets:
+                raise UsageError(
+                    f"{line.where}: slot: expected a socket below {host.sockets} of "
+                    f"{host.name}, got {line.socket}"
+                )
+        if core >= most:
+            raise UsageError(
+                f"{line.where}: slot: expected a core below {most} of {host.name}, got {core}"
+            )
+        used[host] = used.get(host, 0) + 1
+        slots[line.rank] = Slot(host, core + (line.socket or 0) * most)
+    missing = [rank for rank in range(nprocs) if rank not in slots]
+    if missing:
+        raise UsageError(f"{hostfile}: expected a line for rank {missing[0]}, got none")
+    return [slots[rank] for rank in range(nprocs)]
 
 
 def _each(
@@ -253,15 +312,24 @@ def _named(path: str | PathLike[str]) -> list[tuple[str, str, int | None]]:
             for name in _expanded(part.strip(), where):
                 found.append((where, *_read_line(name, where)))
         return found
-    text = read_text(path, "a text file of host names")
-    for number, line in enumerate(text.splitlines(), 1):
-        content = line.partition("#")[0].strip()
-        if content:
-            place = f"{path}:{number}"
+    for place, content in _lines(path):
+        if is_rank_line(content):
+            found.append((place, read_rank_line(content, place).host, 1))
+        else:
             found.append((place, *_read_line(content, place)))
     if not found:
         raise UsageError(f"{path}: expected at least one host, got none")
     return found
+
+
+def _lines(path: str | PathLike[str]) -> list[tuple[str, str]]:
+    """The places and the contents of the lines of a file, without comments."""
+    text = read_text(path, "a text file of host names")
+    return [
+        (f"{path}:{number}", content)
+        for number, line in enumerate(text.splitlines(), 1)
+        if (content := line.partition("#")[0].strip())
+    ]
 
 
 def _expanded(part: str, where: str) -> list[str]:

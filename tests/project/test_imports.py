@@ -21,6 +21,7 @@ _FORMAT = "only the format of the run or of the file"
 LATE: dict[str, dict[str, str]] = {
     "pysmpi": {"importlib": "`pysmpi --version` and annotations of programs load no simulator"},
     "pysmpi.__main__": {"pysmpi.cli.main": "signals are handled before the rest is loaded"},
+    "pysmpi.analysis.communication": {"networkx": _GRAPHS},
     "pysmpi.analysis.figure": {"matplotlib": _EXTRA},
     "pysmpi.api": {"pysmpi.analysis.energy": "only platforms that give a power"},
     "pysmpi.instruments": {
