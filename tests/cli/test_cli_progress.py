@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from pysmpi.cli.progress import Screen
 
 pty = pytest.importorskip("pty", reason="terminals are those of POSIX")
 
@@ -88,3 +93,22 @@ def test_tuning_names_the_operation_that_it_tries(shown):
     until = shown("collectives", "tune", "-n", "4", "--ops", "bcast", "--sizes", "8,64")
     seen = until(b"pysmpi: trying bcast of 64 bytes\r\x1b[K")
     assert b"pysmpi: trying bcast of 8 bytes\r\x1b[K" in seen
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_the_screen_knows_whether_a_line_has_begun(drawn: bool) -> None:
+    """The progress line goes while a program prints, and waits for the end of its line."""
+    cleared: list[bool] = []
+    screen = Screen(io.BytesIO(), write_through=True)
+    progress = SimpleNamespace(
+        drawing=threading.Lock(), shown=drawn, clear=lambda: cleared.append(True)
+    )
+    screen.progress = progress  # type: ignore[assignment]
+    assert screen.fresh
+    texts = {"a": False, "": False, "\n": True, "b\nc": False, "d\n": True, "\n\n": True}
+    for text, fresh in texts.items():
+        assert screen.write(text) == len(text)
+        assert screen.fresh == fresh, text
+        assert not progress.drawing.locked()
+    assert cleared == [True] * len(texts) * drawn
+    assert screen.buffer.getvalue() == "".join(texts).encode()  # type: ignore[attr-defined]
