@@ -53,7 +53,8 @@ def command(
 ) -> int:
     """Replay recorded runs on a simulated machine, without their programs.
 
-    TRACE is a recording of pysmpi (--trace FILE.jsonl), or a time-independent trace of SMPI: an
+    TRACE is a recording of pysmpi (--trace FILE.jsonl), a schedule in GOAL, as LogGOPSim and
+    ATLAHS write it, or a time-independent trace of SMPI: an
     index that names a file for each rank, as smpirun -trace-ti writes it, or one
     file in which each line begins with its rank. The ranks of several traces share the machine.
     Without options of a machine, a recording is replayed on the machine that it was made on.

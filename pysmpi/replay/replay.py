@@ -23,6 +23,8 @@ from pysmpi.memory.bandwidth import share_memory
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
 from pysmpi.replay.executor import Common, TracedProcess
+from pysmpi.replay.goal import GoalTrace, is_goal
+from pysmpi.replay.goal_player import GoalInstance
 from pysmpi.replay.player import OPERATIONS, Instance, Player
 from pysmpi.replay.recorded import RecordedInstance
 from pysmpi.replay.recorded_trace import RecordedTrace
@@ -85,7 +87,7 @@ class Replay:
         **options: Any,
     ) -> None:
         self.core_speed = core_speed
-        self.traces: list[tuple[str, float, list[Source] | RecordedTrace]] = []
+        self.traces: list[tuple[str, float, list[Source] | RecordedTrace | GoalTrace]] = []
         self.nprocs = 0
         own: RecordedTrace | None = None  # a recording that is replayed on its own machine
         for path, begin in traces:
@@ -96,6 +98,10 @@ class Replay:
                 self.traces.append((name, begin, recorded))
                 if len(traces) == 1 and not any(options.values()):
                     own = recorded
+            elif is_goal(name):
+                goal = GoalTrace(name)
+                self.nprocs += len(goal.schedules)
+                self.traces.append((name, begin, goal))
             else:
                 ranks = sources(name)
                 self.nprocs += len(ranks)
@@ -117,12 +123,17 @@ class Replay:
         """Replay to the end, and record it in a format.
 
         Raises UsageError for a line that is wrong or waits for ever, and for a format with several
-        traces.
+        traces or a schedule in GOAL.
         """
         recorder = None
         if format is not None:
             if len(self.traces) > 1:
                 raise UsageError("--trace, --view: expected one trace, got several")
+            if isinstance(self.traces[0][2], GoalTrace):
+                raise UsageError(
+                    f"--trace, --view, --explain: {self.traces[0][0]} has no calls of a program, "
+                    "expected a recording or a time-independent trace"
+                )
             from pysmpi.replay.recorder import ReplayRecorder
 
             recorder = ReplayRecorder(format)
@@ -133,7 +144,7 @@ class Replay:
         engine = Engine(machine.transport(hosts, list(slots)), len(slots))
         engine.by_arrival = machine.settings.value("smpi/matching") == "arrival"
         cores: dict[tuple[Host, int], Core] = {}
-        instances: list[Instance | RecordedInstance] = []
+        instances: list[Instance | RecordedInstance | GoalInstance] = []
         first = 0
         for name, begin, trace in self.traces:
             if isinstance(trace, RecordedTrace):
@@ -146,6 +157,12 @@ class Replay:
                 recorded.cast(processes, numbers)
                 instances.append(recorded)
                 first += trace.nprocs
+            elif isinstance(trace, GoalTrace):
+                goal = GoalInstance(name, begin, trace.schedules)
+                processes, _ = self._processes(engine, first, [0.0] * goal.size, cores)
+                goal.cast(processes, 2 * first)
+                instances.append(goal)
+                first += goal.size
             else:
                 instances.append(self._cast(engine, name, begin, trace, first, cores, recorder))
                 first += len(trace)
@@ -272,7 +289,7 @@ class Replay:
         return instance
 
 
-def _check(instance: Instance | RecordedInstance) -> None:
+def _check(instance: Instance | RecordedInstance | GoalInstance) -> None:
     """Refuse a trace whose ranks wait for ever."""
     stuck = [player for player in instance.players if not player.done]
     if stuck:
