@@ -62,7 +62,9 @@ static Stack *take_stack(void)
     if (current != NULL && current->stacks == 0) {
         current->next = (char *)(current + 1);
     } else if (current == NULL || current->next + LINE + sizeof(Stack) + FULL > current->end) {
-        Slab *slab = PyMem_RawMalloc(SLAB);
+        PyObjectArenaAllocator large; /* the functions for arenas may have changed since */
+        PyObject_GetArenaAllocator(&large);
+        Slab *slab = large.alloc(large.ctx, SLAB);
         if (slab == NULL)
             return NULL;
         slab->stacks = 0;
@@ -88,7 +90,7 @@ static void free_stack(Stack *stack)
     if (stack == open_stack)
         open_stack = NULL; /* the next stack takes its place */
     if (--slab->stacks == 0 && slab != current)
-        PyMem_RawFree(slab);
+        arenas.free(arenas.ctx, slab, SLAB);
 }
 
 /* Let the running greenlet, if its stack is the latest, keep only what it needs. */

@@ -148,6 +148,7 @@ class Job:
         measured = isinstance(self.timing, NativeTiming)
         if self.last and not measured:
             heap.extend_by_little()
+            heap.use_huge_pages(self.options.nprocs)
         # What a copy leaves in the cache makes the compute after it shorter.
         copying.LIMITS.suit(0 if measured else self.options.nprocs)
         try:

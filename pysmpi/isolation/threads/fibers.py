@@ -219,6 +219,8 @@ class Threads:
 
         Python also waits for the threads of pools, which are daemons if a daemon has made them.
         """
+        if not self.members:
+            return []
         pooled = _pooled()
         return [
             thread
@@ -232,10 +234,11 @@ class Threads:
         As Python does at the end of a process; executors are shut down first. `error` has ended
         the program.
         """
-        for executor, owner in list(self.executors.items()):
-            if owner is environment:
-                # Threads of pools are joined below, where a report can name them.
-                executor.shutdown(wait=not hasattr(executor, "_work_queue"))
+        if self.executors:  # to look at an empty one takes longer than most of a rank's end
+            for executor, owner in list(self.executors.items()):
+                if owner is environment:
+                    # Threads of pools are joined below, where a report can name them.
+                    executor.shutdown(wait=not hasattr(executor, "_work_queue"))
         for thread in self.awaited(environment):
             main = self.main_of(environment)
             main.joins, main.ended_by = thread, error
