@@ -118,8 +118,7 @@ LIBRARY = "psm_mpich.so"
 INTERFACES = {"openmpi": "psm_ompi.so", "standard": "psm_std.so", "fortran": "psm_fort.so"}
 PROCESSORS = ("x86_64", "aarch64")
 
-# They serve memory folding, the memory of many ranks and the watch of threads, which need its system
-# calls.
+# They serve memory folding, huge pages and the watch of threads, which need its system calls.
 IN_C_ON_LINUX = [
     "pysmpi/folding/hooks",
     "pysmpi/job/huge_pages",

@@ -23,7 +23,7 @@ _PAD = 16 << 10  # bytes
 # A larger array is outside the heap. The library itself raises this limit to the size of an array
 # that the program frees, up to this value, but not any more once a parameter is set.
 _LARGEST = 32 << 20  # bytes
-_MANY = 1000  # ranks; a few of them hardly fill some huge pages
+_MANY = 10_000  # ranks; fewer gain no time, and leave a part of their last pages empty
 
 
 def adjustable() -> bool:

@@ -93,8 +93,8 @@ def test_blocks_keep_their_contents_and_are_in_huge_pages():
 
 @pytest.mark.parametrize(
     "ranks, variable, traced, installed",
-    [(1000, None, False, 1), (999, None, False, 0), (1000, "malloc", False, 0),
-     (1000, None, True, 0)],
+    [(10_000, None, False, 1), (9_999, None, False, 0), (10_000, "malloc", False, 0),
+     (10_000, None, True, 0)],
 )  # fmt: skip
 def test_they_are_for_many_ranks_and_for_the_allocators_of_python(
     ranks, variable, traced, installed, monkeypatch

@@ -41,19 +41,21 @@ def tree(s: Builder, c: Call) -> None:
     depth = 1
     while depth < c.size:
         depth <<= 1
+    # A rank has partners at distances up to that of its parent: its lowest bit.
+    furthest = c.rank & -c.rank or depth >> 1
     jump = 1
-    while jump < depth:
+    while jump <= furthest:
         partner = c.rank ^ jump
-        if not partner & (jump - 1) and partner < c.size:
+        if partner < c.size:
             if partner > c.rank:
                 s.recv(partner, 0)
             else:
                 s.send(partner, 0)
         jump <<= 1
-    jump = depth >> 1
+    jump = furthest
     while jump:
         partner = c.rank ^ jump
-        if not partner & (jump - 1) and partner < c.size:
+        if partner < c.size:
             if partner > c.rank:
                 s.send(partner, 0)
             else:
