@@ -203,6 +203,10 @@ class Registry(Generic[P]):
             found = self._found[name] = found or self._one_of(self.known(), name, where)
         return found
 
+    def asked_for(self, name: str) -> P | None:
+        """The plug-in called `name` if `find` has returned it before."""
+        return self._found.get(name)
+
     def _one_of(self, known: dict[str, P], name: str, where: str) -> P:
         found = known.get(name)
         if found is None:

@@ -29,6 +29,8 @@ class ScheduleCache:
         self.max_steps: int = max_steps
         self.steps: int = 0
         self._entries: OrderedDict[object, CachedCall] = OrderedDict()
+        # The latest entry, and the call that asked for it: the next rank mostly makes the same.
+        self._latest: tuple[tuple[object, ...], CachedCall] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -63,12 +65,17 @@ class ScheduleCache:
         return entry
 
     def _entry(self, call: Call, algorithm: str | None) -> CachedCall:
+        latest = self._latest
+        asked = (call.op, algorithm, *call[2:])  # all but the rank
+        if latest is not None and latest[0] == asked:
+            return latest[1]
         key = (algorithm, call.key())
         entry = self._entries.get(key)
         if entry is None:
             entry = self._entries[key] = CachedCall()
         else:
             self._entries.move_to_end(key)
+        self._latest = asked, entry
         return entry
 
     def _add(self, entry: CachedCall, call: Call, algorithm: str | None) -> None:
@@ -88,6 +95,7 @@ class ScheduleCache:
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
+        self._latest = None
         self.steps = 0
 
 

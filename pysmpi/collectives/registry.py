@@ -106,6 +106,9 @@ SELECTORS: Registry[Selector] = Registry(
 # The selectors of files live as long as a selection that uses them.
 _of_files: WeakValueDictionary[str, Selector] = WeakValueDictionary()
 
+# The algorithms of operations that were asked for: each rank asks for each of its calls.
+_algorithms: dict[str, dict[str, Algorithm]] = {}
+
 
 def algorithm(
     op: str, name: str, line: str, *, elsewhere: str = "", ordered: bool = False
@@ -155,8 +158,11 @@ def selector(
 
 def algorithms_of(op: str) -> dict[str, Algorithm]:
     """The algorithms of an operation by name, selectors not included."""
-    operation = _SETUP if op == _SETUP.name else COLLECTIVES.find(op)
-    return operation.algorithms.known()
+    algorithms = _algorithms.get(op)
+    if algorithms is None:
+        operation = _SETUP if op == _SETUP.name else COLLECTIVES.find(op)
+        algorithms = _algorithms[op] = operation.algorithms.known()
+    return algorithms
 
 
 def has_live(op: str) -> bool:
@@ -187,7 +193,8 @@ def is_selector(name: str) -> bool:
 
 def find_selector(name: str, where: str = "") -> Selector:
     """The selector `name`; UsageError names the valid ones, and begins with `where`."""
-    return _of_files.get(name) or SELECTORS.find(name, where)
+    # A file whose name is that of a selector is never read.
+    return SELECTORS.asked_for(name) or _of_files.get(name) or SELECTORS.find(name, where)
 
 
 def choose(name: str, call: Call) -> str:

@@ -15,16 +15,16 @@ def binomial_tree(s: Builder, c: Call) -> None:
 
     MPICH's short-message broadcast.
     """
-    me = c.relative
+    me, size, nbytes = c.relative, c.size, c.nbytes
     mask = 1
-    while mask < c.size and not me & mask:
+    while mask < size and not me & mask:
         mask <<= 1
     if me:
-        s.recv(c.actual(me - mask), c.nbytes, c.output)
+        s.recv(c.actual(me - mask), nbytes, c.output)
     mask >>= 1
     while mask:
-        if me + mask < c.size:
-            s.send(c.actual(me + mask), c.nbytes, c.output)
+        if me + mask < size:
+            s.send(c.actual(me + mask), nbytes, c.output)
         mask >>= 1
 
 
