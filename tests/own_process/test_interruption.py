@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli.conftest import environment
 
 COMPUTING = """
 from mpi4py import MPI
@@ -128,6 +129,15 @@ def test_while_the_command_line_is_imported(name: str) -> None:
     assert done.stdout == ""
 
 
+# The command, with a shorter time for ranks that go on: rank 1 computes until it is over.
+IMPATIENT = """
+import sys
+from pysmpi.ranks import stopping
+stopping.GRACE = 0.2
+sys.argv[0] = "pysmpi"
+from pysmpi.__main__ import main
+main()
+"""
 CALLBACKS = """
 import atexit, ctypes, functools, gc, logging, os, sys, threading, weakref
 from mpi4py import MPI
@@ -227,12 +237,15 @@ world.Barrier()
         ("unraisable", signal.SIGINT), ("swallowed", signal.SIGINT),
     ],
 )  # fmt: skip
-def test_no_signal_is_lost_in_a_callback(start, write, name, number):
+def test_no_signal_is_lost_in_a_callback(write, tmp_path: Path, name, number):
     """Exceptions in these callbacks are not passed on to the program."""
     write("prog.py", CALLBACKS.format(name=name, number=int(number)))
-    process = start("run", "-n", "3", "--compute", "none", "prog.py")
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + number, err
+    done = subprocess.run(
+        [sys.executable, "-c", IMPATIENT, "run", "-n", "3", "--compute", "none", "prog.py"],
+        capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment(),
+    )  # fmt: skip
+    err = done.stderr
+    assert done.returncode == 128 + number, err
     how = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
     assert err.startswith(f"pysmpi: {how} at t=")
     assert "rank 1  " in err and "Traceback" not in err and "Exception ignored" not in err
@@ -275,6 +288,9 @@ def test_a_run_in_a_program_of_the_user_is_interrupted_too(tmp_path: Path):
     file = tmp_path / "user.py"
     file.write_text("""
 import pysmpi
+from pysmpi.ranks import stopping
+
+stopping.GRACE = 0.2
 
 def main():
     import ctypes, weakref

@@ -160,7 +160,7 @@ def start(directory: Path, ranks: int, body: str, **streams: object) -> subproce
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     try:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     finally:
         process.kill()
     return process.returncode, out, err
@@ -209,7 +209,7 @@ def test_waits_for_the_world_outside_go_on(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "asks\n"
         time.sleep(1.5)
-        out, err = process.communicate("more", timeout=60)
+        out, err = process.communicate("more", timeout=300)
     finally:
         process.kill()
     assert (process.returncode, out) == (0, "done\ndone\n"), err
