@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,3 +186,24 @@ def test_freed_parts_live_on_in_what_was_made_of_them():
     assert again.combiner == c.COMBINER_VECTOR
     again.Free()
     assert matrix.decode()[0].size == 12
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda t: t,
+        lambda t: t.Dup(),
+        lambda t: t.Create_contiguous(1),
+        lambda t: t.Dup().Create_contiguous(1).Dup(),
+    ],
+)
+def test_a_struct_of_one_type_needs_no_padding(wrap: Callable[[Any], Any]) -> None:
+    """As in MPICH, also if members are duplicates, or one element, of the type."""
+    for kind in (DOUBLE, INT.Create_vector(2, 1, 3)):
+        width = kind.extent
+        ends = [
+            type(kind).Create_struct([1, 1], [0, width + 1], [kind, other]).extent
+            for other in (wrap(kind), kind.Create_contiguous(2), kind)
+        ]
+        assert ends[0] == ends[2] == 2 * width + 1
+        assert ends[1] % 4 == 0  # these are not of one type
