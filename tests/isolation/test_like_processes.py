@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pysmpi import run
+
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 MPIEXEC = shutil.which("mpiexec", path=os.path.dirname(sys.executable) + os.pathsep + os.defpath)
 
@@ -56,3 +58,21 @@ def test_functions_of_os_can_do_in_ranks_what_they_can_do_elsewhere(tmp_path):
     command = [sys.executable, "-m", "pysmpi", "run", "-q", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert "chdir" in real.stdout and done.stdout == real.stdout
+
+
+def test_each_import_of_mpi_initializes_its_rank_unless_the_program_says_otherwise(tmp_path):
+    program = tmp_path / "imports.py"
+    program.write_text(
+        "import sys\n"
+        "import mpi4py\n"
+        "later = len(sys.argv) > 1\n"
+        "mpi4py.rc.initialize = not later\n"
+        "from mpi4py import MPI\n"
+        "assert MPI.Is_initialized() is not later\n"
+        "if later: MPI.Init()\n"
+        "import mpi4py.MPI\n"
+        "assert MPI.COMM_WORLD.allreduce(1) == 3\n"
+    )
+    for arguments in ([], ["later"]):
+        result = run(program, 3, args=arguments, compute="none")
+        assert result.exit_status == 0

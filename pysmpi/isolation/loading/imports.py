@@ -55,25 +55,24 @@ class GivenLoader:
     def __init__(
         self,
         module: ModuleType,
-        arrive: Callable[[], object] | None = None,
-        stopwatch: Stopwatch | None = None,
+        arrive: Callable[[], object],
+        stopwatch: Stopwatch,
     ) -> None:
         self.module = module
         self._arrive = arrive
-        self._stopwatch = Stopwatch() if stopwatch is None else stopwatch
+        self._stopwatch = stopwatch
         self.imported = False  # by some rank, in Python's own way
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        if self._arrive is not None:
-            # It may take part in the simulation: other ranks may run meanwhile.
-            pauses = self._stopwatch.release()
-            try:
-                self._arrive()
-            finally:
-                self._stopwatch.restore(pauses)
+        # It may take part in the simulation: other ranks may run meanwhile.
+        pauses = self._stopwatch.release()
+        try:
+            self._arrive()
+        finally:
+            self._stopwatch.restore(pauses)
         self.imported = True
 
     disguise(exec_module)

@@ -117,4 +117,4 @@ def provide(
     # Each rank imports it, so all differ from the caller: no entry of a dictionary for each.
     exchange.watch(space, "MPI", lambda owner, common: common)
     exchange.watch(space, "rc")
-    imports.given["mpi4py.MPI"] = GivenLoader(module, arrive=arrive, stopwatch=imports.stopwatch)
+    imports.given["mpi4py.MPI"] = GivenLoader(module, arrive, imports.stopwatch)
