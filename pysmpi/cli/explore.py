@@ -21,10 +21,10 @@ from pysmpi.cli.arguments import pairs
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.cli.run import RunCommand, _find, _one_thread_a_rank, _set_variables
-from pysmpi.cli.run_options import with_options
+from pysmpi.cli.run_options import on_command_line, with_options
 from pysmpi.diagnostics import DIAGNOSTICS, OrderDependence
 from pysmpi.errors import UsageError
-from pysmpi.job.options import FIELDS, Options, check, on_command_line
+from pysmpi.job.options import FIELDS, Options, check
 from pysmpi.own_process import interruption
 
 if TYPE_CHECKING:

@@ -74,11 +74,11 @@ def _begins_a_run(words: Sequence[str]) -> bool:
     first = words[0].partition("=")[0]
     if not first.startswith("-") or first in ("-h", "--help", "-V", "--version", "--"):
         return False
-    from pysmpi.job.options import FIELDS
+    from pysmpi.cli.run_options import SPELLINGS, spellings
 
-    known = {name for one in FIELDS.values() for name in one.metadata["spellings"]}
+    options = {name for option in SPELLINGS for name in spellings(option)}
     more = ("-m", "-c", "-x", "-genv", "-env", "-host", "--host", "-H", "-ppn", "-q", "--quiet")
-    return first in known or first in more or first[:2] == "-n" and first[2:].isdigit()
+    return first in options or first in more or first[:2] == "-n" and first[2:].isdigit()
 
 
 class Commands(click.Group):

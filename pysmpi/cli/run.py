@@ -18,10 +18,10 @@ from pysmpi.cli.arguments import CommandLine, pairs, segments, split, split_late
 from pysmpi.cli.echo import echo
 from pysmpi.cli.launchers import file_of, with_config_files
 from pysmpi.cli.main import version
-from pysmpi.cli.run_options import Sectioned, with_options
+from pysmpi.cli.run_options import Sectioned, on_command_line, spellings, with_options
 from pysmpi.errors import UsageError
 from pysmpi.job.command_lines import on_path
-from pysmpi.job.options import FIELDS, OUTPUTS, Options, check, on_command_line
+from pysmpi.job.options import OUTPUTS, Options, check
 from pysmpi.job.programs import find_program
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def command(
     # The meter is the first one, so that it sees all others.
     instruments = [one for one in (meter, session) if one is not None]
     job = Job(program, options, programs, instruments)
-    outputs = [name for one in OUTPUTS for name in FIELDS[one].metadata["spellings"]]
+    outputs = [name for one in OUTPUTS for name in spellings(one)]
     words = line.without(ctx.meta["words"], [*outputs, "-q", "--quiet", "--explain-speed"])
     job.command = shlex.join(["pysmpi", "run", *words])
     again = shlex.join(["pysmpi", "run", *ctx.meta["words"]])

@@ -7,10 +7,62 @@ from typing import Any, TypeVar
 
 import click
 
-from pysmpi.job.options import DEFAULTS, FIELDS, Kind, check_value, on_command_line
+from pysmpi.job.options import DEFAULTS, FIELDS, Kind, check_value
 from pysmpi.text import integer
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# The spellings of each option of a run, and the name of its value in --help; None: its choices. The
+# spellings with one hyphen are those of mpiexec and smpirun.
+SPELLINGS: dict[str, tuple[str, str | None]] = {
+    "nprocs": ("-n -np --np", "N"),
+    "platform": ("--platform -platform", "FILE|NAME"),
+    "hostfile": ("--hostfile -hostfile --machinefile -machinefile -f", "FILE"),
+    "map_by": ("--map-by -map-by", None),
+    "rank_by": ("--rank-by -rank-by", None),
+    "model": ("--model", "NAME"),
+    "memory_model": ("--memory-model", "NAME"),
+    "memory_bound": ("--memory-bound", "SHARE"),
+    "selector": ("--selector", "NAME|FILE"),
+    "coll": ("--coll", "OP=ALGORITHM"),
+    "cfg": ("--cfg -cfg", "KEY:VALUE"),
+    "compute": ("--compute", "native|steady|none|SECONDS|FILE"),
+    "record_compute": ("--record-compute", "FILE"),
+    "host_speed": ("--host-speed", "auto|FLOPS"),
+    "reduction_order": ("--reduction-order", None),
+    "seed": ("--seed", "K"),
+    "schedule": ("--schedule", "time|STRATEGY[:ARGUMENT]"),
+    "replay_schedule": ("--replay-schedule", "SCHEDULE"),
+    "trace": ("--trace", "FILE"),
+    "trace_format": ("--trace-format", "NAME"),
+    "view": ("--view", "FILE.html"),
+    "explain": ("--explain", None),
+    "report": ("--report", "FILE.json"),
+    "on_deadlock": ("--on-deadlock", None),
+    "check": ("--check", "all|NAME,..."),
+    "fault": ("--fault", "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|random:rate=R"),
+    "on_failure": ("--on-failure", None),
+    "instrument": ("--instrument", "NAME[:ARGUMENT]"),
+    "private": ("--private", "NAME"),
+    "shared": ("--shared", "NAME"),
+    "sample": ("--sample", "MODULE:FUNCTION[:OPTION=VALUE,...]|auto|none"),
+    "once": ("--once", "MODULE:FUNCTION|files"),
+    "fold": ("--fold", "SIZE|MODULE:FUNCTION|none"),
+    "data": ("--data", "all|none|SIZE"),
+    "twin": ("--twin", "all|RANKS[:TIME]"),
+    "on_divergence": ("--on-divergence", None),
+}
+
+
+def spellings(name: str) -> list[str]:
+    """The spellings of an option of a run, the usual one first."""
+    return SPELLINGS[name][0].split()
+
+
+def on_command_line(name: str) -> str:
+    """The name of an option of `pysmpi run` in messages."""
+    return spellings(name)[0]
+
 
 # Options that only the command line has, by the option that they follow.
 _MORE: dict[str, list[Callable[[Any], Any]]] = {
@@ -168,7 +220,7 @@ def _option(name: str) -> Callable[[Any], Any]:
     about = FIELDS[name].metadata
     default = DEFAULTS[name]
     choices = "|".join(about["kind"].choices)
-    settings: dict[str, Any] = {"help": about["help"], "metavar": about["metavar"]}
+    settings: dict[str, Any] = {"help": about["help"], "metavar": SPELLINGS[name][1]}
     if choices:
         settings["metavar"] = f"[{choices}]"
     if default is False:
@@ -180,4 +232,4 @@ def _option(name: str) -> Callable[[Any], Any]:
         settings["type"] = _Value(name, about["kind"])
         settings["default"] = default
         settings["show_default"] = default is not None
-    return click.option(*about["spellings"], name, **settings)
+    return click.option(*spellings(name), name, **settings)

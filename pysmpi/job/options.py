@@ -1,8 +1,8 @@
 """The options of a run: one declaration for the command line and for `pysmpi.run`.
 
-Each field of `Options` has a type, a default, its name on the command line, a line of help and its
-allowed values. The command line makes its options from this, `pysmpi.run` has them as parameters,
-and `check` validates both, with the same message.
+Each field of `Options` has a type, a default, its allowed values and a line of help. The command
+line makes its options from this (`pysmpi/cli/run_options.py` has their spellings), `pysmpi.run` has
+them as parameters, and `check` validates both, with the same message.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def _pairs(example: str) -> Kind:
     return Kind(f"a dictionary such as {example}", lambda value: isinstance(value, Mapping))
 
 
-def _option(default: object, kind: Kind, spellings: str, metavar: str | None, help: str) -> Any:
-    """A field: its default, its values, and how the command line spells and explains it."""
-    metadata = {"kind": kind, "spellings": spellings.split(), "metavar": metavar, "help": help}
+def _option(default: object, kind: Kind, help: str) -> Any:
+    """A field: its default, its values, and its meaning."""
+    metadata = {"kind": kind, "help": help}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -142,162 +142,195 @@ class Options:
     The fields are the options of the command line by their names.
     """
 
-    nprocs: int = _option(1, _RANKS, "-n -np --np", "N", "Number of ranks.")
+    nprocs: int = _option(1, _RANKS, "Number of ranks.")
     platform: Path | Mapping[str, object] | Platform | None = _option(
-        None, _MACHINE, "--platform -platform", "FILE|NAME",
+        None,
+        _MACHINE,
         "The machine: a pysmpi YAML file, a SimGrid XML file, or a name from pysmpi platform list "
         "(default: cluster).",
-    )  # fmt: skip
+    )
     hostfile: Path | None = _option(
-        None, _FILE, "--hostfile -hostfile --machinefile -machinefile -f", "FILE",
+        None,
+        _FILE,
         "Hosts of the machine to use, and the number of ranks on each.",
-    )  # fmt: skip
+    )
     map_by: str | None = _option(
-        None, Kind(_words(EXPECTED), is_mapping, choices=EXPECTED), "--map-by -map-by", None,
+        None,
+        Kind(_words(EXPECTED), is_mapping, choices=EXPECTED),
         "Order in which ranks fill the machine (default: core).",
-    )  # fmt: skip
+    )
     rank_by: str | None = _option(
-        None, Kind(_words(EXPECTED_RANKINGS), is_ranking, choices=EXPECTED_RANKINGS),
-        "--rank-by -rank-by", None,
+        None,
+        Kind(_words(EXPECTED_RANKINGS), is_ranking, choices=EXPECTED_RANKINGS),
         "Order in which the ranks that have their places are numbered (default: of --map-by).",
-    )  # fmt: skip
+    )
     model: str | None = _option(
-        None, _TEXT, "--model", "NAME",
+        None,
+        _TEXT,
         "Network model, instead of the machine's model (default: hybrid); see pysmpi models.",
-    )  # fmt: skip
+    )
     memory_model: str | None = _option(
-        None, _TEXT, "--memory-model", "NAME",
+        None,
+        _TEXT,
         "Model of messages inside described nodes; see pysmpi models.",
-    )  # fmt: skip
+    )
     memory_bound: str | float | None = _option(
-        None, Kind("a number from 0 to 1", lambda value: _is_text(value) or _is_number(value)),
-        "--memory-bound", "SHARE",
+        None,
+        Kind("a number from 0 to 1", lambda value: _is_text(value) or _is_number(value)),
         "Part of a core's memory bandwidth that the program's compute uses, 0 to 1: the ranks of a "
         "node share its memory (default: 0).",
-    )  # fmt: skip
+    )
     selector: Path | None = _option(
-        None, Kind("the name of a selector, or the path of a selection file", _is_path, _path_text),
-        "--selector", "NAME|FILE",
+        None,
+        Kind("the name of a selector, or the path of a selection file", _is_path, _path_text),
         "Library whose choice of collective algorithms is used, or a selection file "
         "(default: ompi5).",
-    )  # fmt: skip
+    )
     coll: Mapping[str, str] = _option(
-        {}, _pairs("{'bcast': 'binomial_tree'}"), "--coll", "OP=ALGORITHM",
+        {},
+        _pairs("{'bcast': 'binomial_tree'}"),
         "Algorithm of one collective; repeatable. See pysmpi collectives.",
-    )  # fmt: skip
+    )
     cfg: Mapping[str, str] = _option(
-        {}, _pairs("{'smpi/wtime': '10ns'}"), "--cfg -cfg", "KEY:VALUE",
+        {},
+        _pairs("{'smpi/wtime': '10ns'}"),
         "A SimGrid option; repeatable. pysmpi run --help-cfg lists them.",
-    )  # fmt: skip
+    )
     compute: Path | float = _option(
         "native",
         Kind(
             "native, steady, none, seconds or the path of a recording",
-            lambda value: _is_path(value) or _is_number(value), _path_text,
+            lambda value: _is_path(value) or _is_number(value),
+            _path_text,
         ),
-        "--compute", "native|steady|none|SECONDS|FILE", "Time of the program's own computation.",
-    )  # fmt: skip
+        "Time of the program's own computation.",
+    )
     record_compute: Path | None = _option(
-        None, _FILE, "--record-compute", "FILE", "Record the measured times, for --compute FILE.",
-    )  # fmt: skip
+        None,
+        _FILE,
+        "Record the measured times, for --compute FILE.",
+    )
     host_speed: str | float = _option(
         "auto",
         Kind("auto or a speed such as 10Gf", lambda value: _is_text(value) or _is_number(value)),
-        "--host-speed", "auto|FLOPS", "Speed of this computer, e.g. 8Gf.",
-    )  # fmt: skip
+        "Speed of this computer, e.g. 8Gf.",
+    )
     reduction_order: ReductionOrder = _option(
-        "rank", _choice(*get_args(ReductionOrder)), "--reduction-order", None,
+        "rank",
+        _choice(*get_args(ReductionOrder)),
         "Combine in the order of ranks, or in the order of the collective's algorithm.",
-    )  # fmt: skip
+    )
     seed: int = _option(
-        0, _INTEGER, "--seed", "K",
+        0,
+        _INTEGER,
         "Seed of the ranks' random numbers, of --schedule, and of the order of sets.",
-    )  # fmt: skip
+    )
     schedule: str = _option(
-        "time", _TEXT, "--schedule", "time|STRATEGY[:ARGUMENT]",
+        "time",
+        _TEXT,
         "Source of the order of events: the clock, or a strategy such as pct:3.",
-    )  # fmt: skip
+    )
     replay_schedule: str | None = _option(
-        None, _TEXT, "--replay-schedule", "SCHEDULE", "Repeat the schedule of an earlier run.",
-    )  # fmt: skip
+        None,
+        _TEXT,
+        "Repeat the schedule of an earlier run.",
+    )
     trace: Path | None = _option(
-        None, _FILE, "--trace", "FILE",
+        None,
+        _FILE,
         "Record the run: .jsonl for pysmpi view, analyse and replay; .json for ui.perfetto.dev, "
         ".csv for pandas, .ti for SMPI.",
-    )  # fmt: skip
+    )
     trace_format: str | None = _option(
-        None, _TEXT, "--trace-format", "NAME",
+        None,
+        _TEXT,
         "Format of the trace, in place of that of its suffix; see pysmpi trace formats.",
-    )  # fmt: skip
+    )
     view: Path | None = _option(
-        None, _FILE, "--view", "FILE.html",
+        None,
+        _FILE,
         "Write a page that shows the run: its timeline, messages, times, and critical path.",
-    )  # fmt: skip
+    )
     explain: bool = _option(
-        False, _FLAG, "--explain", None, "Explain the time of the run, in the summary.",
-    )  # fmt: skip
+        False,
+        _FLAG,
+        "Explain the time of the run, in the summary.",
+    )
     report: Path | None = _option(
-        None, _FILE, "--report", "FILE.json",
+        None,
+        _FILE,
         "Write the figures of the run as JSON; - is the standard output.",
-    )  # fmt: skip
+    )
     on_deadlock: OnDeadlock = _option(
-        "report", _choice(*get_args(OnDeadlock)), "--on-deadlock", None,
+        "report",
+        _choice(*get_args(OnDeadlock)),
         "End with a report, or raise MPI.Exception in the ranks.",
-    )  # fmt: skip
+    )
     check: Sequence[str] | str = _option(
-        (), _TEXTS, "--check", "all|NAME,...",
+        (),
+        _TEXTS,
         "Check the program against the rules of MPI; repeatable. See pysmpi explain.",
-    )  # fmt: skip
+    )
     fault: Sequence[str] | str = _option(
-        (), _TEXTS, "--fault",
-        "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|random:rate=R",
+        (),
+        _TEXTS,
         "A part of the machine that fails, or becomes slow; repeatable.",
-    )  # fmt: skip
+    )
     on_failure: OnFailure = _option(
-        "end", _choice(*get_args(OnFailure)), "--on-failure", None,
+        "end",
+        _choice(*get_args(OnFailure)),
         "When a rank fails: end the job, as launchers do, or let the others continue (for programs "
         "that use ULFM).",
-    )  # fmt: skip
+    )
     instrument: Sequence[str] | str = _option(
-        (), _TEXTS, "--instrument", "NAME[:ARGUMENT]",
+        (),
+        _TEXTS,
         "An instrument of another distribution that listens to the run, or changes it; repeatable.",
-    )  # fmt: skip
+    )
     private: Sequence[str] = _option(
-        (), _NAMES, "--private", "NAME",
+        (),
+        _NAMES,
         "Load this module or package once for each rank; repeatable.",
-    )  # fmt: skip
+    )
     shared: Sequence[str] = _option(
-        (), _NAMES, "--shared", "NAME",
+        (),
+        _NAMES,
         "Load this module or package once for all ranks; repeatable.",
-    )  # fmt: skip
+    )
     sample: Sequence[str] | str = _option(
-        (), _TEXTS, "--sample", "MODULE:FUNCTION[:OPTION=VALUE,...]|auto|none",
+        (),
+        _TEXTS,
         "Measure calls of a function a few times, then skip them; repeatable.",
-    )  # fmt: skip
+    )
     once: Sequence[str] | str = _option(
-        (), _TEXTS, "--once", "MODULE:FUNCTION|files",
+        (),
+        _TEXTS,
         "Run a function once and share its result with all ranks; repeatable.",
-    )  # fmt: skip
+    )
     fold: Sequence[str] | str = _option(
-        (), _TEXTS, "--fold", "SIZE|MODULE:FUNCTION|none",
+        (),
+        _TEXTS,
         "Let ranks share arrays of at least SIZE, or the arrays of a function; repeatable.",
-    )  # fmt: skip
+    )
     data: str = _option(
-        "all", _TEXT, "--data", "all|none|SIZE",
+        "all",
+        _TEXT,
         "Messages that carry data: all, none, or those of up to SIZE. For programs that do not "
         "depend on the data.",
-    )  # fmt: skip
+    )
 
     twin: str | None = _option(
-        None, _TEXT, "--twin", "all|RANKS[:TIME]",
+        None,
+        _TEXT,
         "Before a run with --sample, --fold or --data: run the program in full on so many ranks, "
         "for at most this time, take the results that steer from there, and compare the calls.",
-    )  # fmt: skip
+    )
     on_divergence: OnDivergence = _option(
-        "report", _choice(*get_args(OnDivergence)), "--on-divergence", None,
+        "report",
+        _choice(*get_args(OnDivergence)),
         "At the first call that differs from those of --twin: go on and report it, stop, or run "
         "in full.",
-    )  # fmt: skip
+    )
 
     def given(self) -> dict[str, Any]:
         """The options that differ from their defaults, except the files to write."""
@@ -319,12 +352,6 @@ DEFAULTS: dict[str, Any] = {
 def in_python(name: str) -> str:
     """The name of an option of `pysmpi.run` in messages."""
     return f"pysmpi.run: {name}"
-
-
-def on_command_line(name: str) -> str:
-    """The name of an option of `pysmpi run` in messages."""
-    spelling: str = FIELDS[name].metadata["spellings"][0]
-    return spelling
 
 
 def check(options: Options, where: Callable[[str], str] = in_python) -> Options:

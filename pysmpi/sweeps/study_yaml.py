@@ -160,7 +160,7 @@ def _read_options(node: Node, base: Path) -> dict[str, object]:
             given = {one: entry.text() for one, entry in value.entries().items()}
         elif value.is_list():
             given = [entry.text() for entry in value.items()]
-        elif FIELDS[name].metadata["metavar"] is None and FIELDS[name].type == "bool":
+        elif FIELDS[name].type == "bool":
             given = value.switch()
         else:
             given = value.text()

@@ -13,7 +13,8 @@ import pytest
 
 import pysmpi
 from pysmpi.cli.main import status_of
-from pysmpi.job.options import FIELDS, check_value, in_python, on_command_line
+from pysmpi.cli.run_options import on_command_line
+from pysmpi.job.options import FIELDS, check_value, in_python
 from pysmpi.platform.model import Platform
 
 

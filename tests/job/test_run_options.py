@@ -14,7 +14,8 @@ import pytest
 import pysmpi
 from pysmpi.cli.main import status_of
 from pysmpi.cli.run import command
-from pysmpi.job.options import DEFAULTS, FIELDS, check_value, on_command_line
+from pysmpi.cli.run_options import SPELLINGS, on_command_line, spellings
+from pysmpi.job.options import DEFAULTS, FIELDS, check_value
 
 # `check` of `pysmpi.run` also says whether a failure raises, as that of `subprocess.run`.
 BESIDE = {"main", "args", "check", "options", "return"}
@@ -46,9 +47,10 @@ def test_options_of_the_command_line_are_the_fields_of_options() -> None:
     params = {param.name: param for param in command.params if isinstance(param, click.Option)}
     assert list(params.keys() - ONLY_ON_THE_LINE - FIELDS.keys()) == []
     assert set(FIELDS) <= set(params)
+    assert list(SPELLINGS) == list(FIELDS)
     for name, one in FIELDS.items():
         param = params[name]
-        assert [*param.opts] == one.metadata["spellings"]
+        assert [*param.opts] == spellings(name)
         assert param.help == one.metadata["help"]
         assert param.multiple == isinstance(DEFAULTS[name], (tuple, dict))
         if not param.multiple:
@@ -71,7 +73,7 @@ def test_both_say_the_same(
         pysmpi.run(rank, **{"compute": "none", name: value})
     message = str(caught.value).removeprefix(f"pysmpi.run: {name}")
     assert message.startswith(": expected ") and ", got " in message
-    assert status_of(["run", FIELDS[name].metadata["spellings"][0], word, "-c", "pass"]) == 2
+    assert status_of(["run", on_command_line(name), word, "-c", "pass"]) == 2
     line = capsys.readouterr().err
     assert line == f"pysmpi: error: {on_command_line(name)}{message}\n"
 
