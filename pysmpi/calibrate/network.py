@@ -61,11 +61,11 @@ class NetworkMeasurement:
         This is the second lowest, because other work of the computers only slows messages down,
         and a single time may be wrong.
         """
-        found: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
+        result: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
         for (name, size), values in sorted(self.samples.items()):
             if sizes is None or size in sizes:
-                found[name][size] = sorted(values)[min(1, len(values) - 1)]
-        return found
+                result[name][size] = sorted(values)[min(1, len(values) - 1)]
+        return result
 
 
 def drawn(largest: int, count: int, seed: int) -> list[int]:
@@ -101,7 +101,7 @@ def measure(
             if not plan:
                 return
             if turn and late():
-                found.cut_short = turn < repeats
+                result.cut_short = turn < repeats
                 return
             order.shuffle(plan)
             for name, size, took in bench.run(plan):
@@ -110,15 +110,15 @@ def measure(
     def late() -> bool:
         return bool(comm.bcast(monotonic() > end, 0))
 
-    found = NetworkMeasurement(samples, detached, largest)
+    result = NetworkMeasurement(samples, detached, largest)
     take(drawn(largest, count, seed), seed)
     for turn in range(ROUNDS):
         if late():
-            found.cut_short = True
+            result.cut_short = True
             break
-        closer = _closer(found, seed + turn) if comm.rank == 0 else None
+        closer = _closer(result, seed + turn) if comm.rank == 0 else None
         take(comm.bcast(closer, 0), seed + turn + 1)
-    return found
+    return result
 
 
 def _settled(values: Sequence[float]) -> bool:
@@ -201,10 +201,10 @@ def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
         )  # fmt: skip
         if done.returncode != 0:
             raise PysmpiError(f"calibrate network: the simulated check failed: {done.stderr}")
-        found: dict[str, dict[int, float]] = {name: {} for name in CHECKED}
+        result: dict[str, dict[int, float]] = {name: {} for name in CHECKED}
         for name, size, seconds in json.loads(output.read_text(encoding="utf-8")):
-            found[name][size] = seconds
-    return found
+            result[name][size] = seconds
+    return result
 
 
 def check(path: Path, found: NetworkMeasurement, held: set[int]) -> dict[str, tuple[float, float]]:

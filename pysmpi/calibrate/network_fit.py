@@ -96,8 +96,8 @@ def line(sizes: Sequence[int], times: Sequence[float]) -> Line:
     if len(x) == 0:
         return 0.0, 0.0
     scale = max(float(x.max()), 1.0)
-    found, _ = nnls(np.stack([1.0 / y, x / scale / y], 1), np.ones(len(y)))
-    return float(found[0]), float(found[1]) / scale
+    result, _ = nnls(np.stack([1.0 / y, x / scale / y], 1), np.ones(len(y)))
+    return float(result[0]), float(result[1]) / scale
 
 
 def _cost(x: np.ndarray, y: np.ndarray) -> float:

@@ -44,10 +44,10 @@ def read(output: Path) -> Times:
 
 def mpiexec() -> str:
     """The command that starts real ranks; UsageError if no command works."""
-    found = shutil.which("mpiexec")
-    if found is None:
+    path = shutil.which("mpiexec")
+    if path is None:
         raise UsageError("calibrate memory: expected the mpiexec of MPICH or Open MPI, got none")
-    return found
+    return path
 
 
 def really(

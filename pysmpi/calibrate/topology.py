@@ -72,13 +72,13 @@ def find_topology(root: Path = CPUS, allowed: set[int] | None = None) -> Topolog
 
 def _distances(groups: list[tuple[str, list[int]]], cores: int) -> tuple[Near, ...]:
     """One distance for each group that is larger than the one before and divides the cores."""
-    found: list[Near] = []
+    result: list[Near] = []
     inside = 1
     for name, members in groups:
         if len(members) > inside and len(members) % inside == 0 and cores % len(members) == 0:
-            found.append(Near(name, len(members), members[inside]))
+            result.append(Near(name, len(members), members[inside]))
             inside = len(members)
-    return tuple(found)
+    return tuple(result)
 
 
 def _caches(root: Path, cpus: list[int]) -> tuple[tuple[CacheLevel, ...], int]:
@@ -112,12 +112,12 @@ def _sharers(root: Path, cpus: list[int], level: int) -> list[int]:
 
 def _listed(text: str) -> set[int]:
     """The numbers in a list such as 0-3,8."""
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
         if first:
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+            result.update(range(int(first), int(last or first) + 1))
+    return result
 
 
 def _number(root: Path, cpu: int, name: str) -> int:

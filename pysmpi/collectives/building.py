@@ -154,10 +154,10 @@ class Builder:
             if call.level and split(name)[0] == "two_level":
                 # The levels of two levels have no levels again.
                 name = selection.selector
-        known = registry.algorithms_of(call.op)
-        if name not in known:
+        algorithms = registry.algorithms_of(call.op)
+        if name not in algorithms:
             name, parts = split(name)
-            while name not in known:
+            while name not in algorithms:
                 if registry.uses_nodes(name, call):
                     self.prepare_nodes()
                     call = call.but(ready=self.ready)
@@ -169,9 +169,9 @@ class Builder:
                     # A selection file may choose it at every level.
                     name, parts = "ompi5", ()
             self.now = call = call.but(parts=parts) if parts else call
-        algorithm = known[name]
+        algorithm = algorithms[name]
         if algorithm.elsewhere and call.size & (call.size - 1):
-            algorithm = known[algorithm.elsewhere]
+            algorithm = algorithms[algorithm.elsewhere]
         if algorithm.build is not None:
             algorithm.build(self, call)
         elif algorithm.live is not None:

@@ -129,8 +129,8 @@ class Call(NamedTuple):
         values = list(self)
         for name, value in changes.items():
             values[_PLACES[name]] = value
-        made: Call = _new(Call, values)
-        return made
+        result: Call = _new(Call, values)
+        return result
 
     def key(self) -> tuple[object, ...]:
         """The key of a schedule, besides the rank."""
@@ -169,23 +169,23 @@ def fields_of(arguments: Mapping[str, object]) -> dict[str, Any]:
 
 def arguments_of(call: Call) -> dict[str, Any]:
     """The arguments of a collective call that differ from their defaults, as plain data."""
-    found: dict[str, Any] = {"op": call.op}
+    result: dict[str, Any] = {"op": call.op}
     if call.count:
-        found["count"] = call.count
+        result["count"] = call.count
     if call.type_size != 1:
-        found["type_size"] = call.type_size
+        result["type_size"] = call.type_size
     if call.root:
-        found["root"] = call.root
+        result["root"] = call.root
     if call.send_counts is not None:
-        found["send_counts"] = call.send_counts
+        result["send_counts"] = call.send_counts
     if call.recv_counts is not None:
-        found["recv_counts"] = call.recv_counts
+        result["recv_counts"] = call.recv_counts
     if not call.commutative:
-        found["commutative"] = False
+        result["commutative"] = False
     if call.in_place:
-        found["in_place"] = True
+        result["in_place"] = True
     if call.sources:
-        found["sources"] = call.sources
+        result["sources"] = call.sources
     if call.destinations:
-        found["destinations"] = call.destinations
-    return found
+        result["destinations"] = call.destinations
+    return result

@@ -56,10 +56,10 @@ def pieces_of(place: object, nbytes: int, what: str) -> list[tuple[int, int]]:
     if isinstance(place, int):
         return [(place, nbytes)]
     pieces: Any = place() if callable(place) else place
-    found: list[tuple[int, int]] = list(pieces)
-    if sum(n for _, n in found) != nbytes:
-        raise PysmpiError(f"{what}: its pieces have {sum(n for _, n in found)} of {nbytes} bytes")
-    return found
+    result: list[tuple[int, int]] = list(pieces)
+    if sum(n for _, n in result) != nbytes:
+        raise PysmpiError(f"{what}: its pieces have {sum(n for _, n in result)} of {nbytes} bytes")
+    return result
 
 
 class Trees:
@@ -77,15 +77,15 @@ class Trees:
 
     def combine(self, left: int, right: int) -> int:
         """The tree of two operands."""
-        found = self._known.get((left, right))
-        if found is None:
-            found = self._known[left, right] = self.ranks + len(self.pairs)
+        result = self._known.get((left, right))
+        if result is None:
+            result = self._known[left, right] = self.ranks + len(self.pairs)
             self.pairs.append((left, right))
             low, high, size, ordered = self._about[left]
             low2, high2, size2, ordered2 = self._about[right]
             follows = ordered and ordered2 and high < low2
             self._about.append((min(low, low2), max(high, high2), size + size2, follows))
-        return found
+        return result
 
     def is_whole(self, node: int, first: int, last: int) -> bool:
         """Whether the tree has every rank from `first` up to `last`, not included, once."""
@@ -120,7 +120,7 @@ class Memory:
 
     def read(self, pieces: Sequence[tuple[int, int]]) -> Stream:
         """The data at some places, as one stream."""
-        found: Stream = []
+        result: Stream = []
         at = 0
         for first, nbytes in pieces:
             last = first + nbytes
@@ -129,10 +129,10 @@ class Memory:
                 begin, end, node, origin = self.extents[i]
                 a, b = max(first, begin), min(last, end)
                 if a < b:
-                    found.append((at + a - first, at + b - first, node, a - origin))
+                    result.append((at + a - first, at + b - first, node, a - origin))
                 i += 1
             at += nbytes
-        return found
+        return result
 
     def write(self, pieces: Sequence[tuple[int, int]], stream: Stream) -> None:
         """Store a stream at some places."""
@@ -378,10 +378,10 @@ def forget() -> None:
 def order_of(call: Call) -> Order:
     """`follow` for the call of one rank, by its selection; cached."""
     key = call.key()
-    found = _orders.get(key)
-    if found is None:
+    result = _orders.get(key)
+    if result is None:
         calls = [call._replace(rank=rank) for rank in range(call.size)]
-        found = _orders[key] = follow(calls, None)
+        result = _orders[key] = follow(calls, None)
         if len(_orders) > KEPT:
             _orders.popitem(last=False)
-    return found
+    return result

@@ -68,11 +68,11 @@ class Lookout:
     def seen(self, peer: int) -> bool:
         """Whether a message from `peer` is waiting to be received."""
         box = mailbox_at(self.context, self.rank)
-        found = box is not None and (
+        result = box is not None and (
             box.peek(Receive(self.context, peer, self.rank, self.tag, 0)) is not None
         )
-        self.patience.failures = 0 if found else self.patience.failures + 1
-        return found
+        self.patience.failures = 0 if result else self.patience.failures + 1
+        return result
 
     def publish(self, group: Sequence[int]) -> None:
         """Put a list of ranks into the notes, for each of them."""

@@ -156,8 +156,8 @@ def default() -> Selection:
 
 def resolve(call: Call, name: str) -> str:
     """Follow selectors from `name` to the name of an algorithm."""
-    known = registry.algorithms_of(call.op)
-    while split(name)[0] not in known:
+    algorithms = registry.algorithms_of(call.op)
+    while split(name)[0] not in algorithms:
         name = registry.choose(name, call)
     plain = split(name)[0]
     fitting = registry.fitting(call.op, plain, call.size)

@@ -29,10 +29,10 @@ TUNED = tuple(op for op in OPERATIONS if not op.startswith("neighbor"))
 
 def candidates(call: Call) -> list[str]:
     """The possible algorithms of a call, except those that depend on the arrival of ranks."""
-    known = registry.algorithms_of(call.op)
+    algorithms = registry.algorithms_of(call.op)
     return [
         name
-        for name, found in sorted(known.items())
+        for name, found in sorted(algorithms.items())
         if found.live is None
         and registry.fitting(call.op, name, call.size) == name
         and (call.commutative or call.op not in REDUCING or found.ordered)

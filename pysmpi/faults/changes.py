@@ -74,7 +74,7 @@ def parts_of(
     platform: Platform, profiles: Sequence[ProfileDef], faults: Sequence[Fault]
 ) -> list[ChangingPart]:
     """All parts that change; a link that a split-duplex name means is two."""
-    found: dict[tuple[str, str], ChangingPart] = {}
+    result: dict[tuple[str, str], ChangingPart] = {}
 
     def of(kind: str, name: str) -> list[ChangingPart]:
         links = [] if kind in OF_HOSTS else platform.links_of(name)
@@ -86,7 +86,7 @@ def parts_of(
             if link is not None and kind != LINK_STATE:
                 first = link.bandwidth if kind == BANDWIDTH else link.latency
             parts.append(
-                found.setdefault((kind, one), ChangingPart(kind, one, Course(first), link))
+                result.setdefault((kind, one), ChangingPart(kind, one, Course(first), link))
             )
         return parts
 
@@ -102,7 +102,7 @@ def parts_of(
                 part.course.changes.append(Change(fault.date, fault.end, factor))
                 if fault.dead:
                     part.faults.append(fault)
-    return list(found.values())
+    return list(result.values())
 
 
 def _effects(fault: Fault) -> Iterator[tuple[str, float]]:
@@ -150,10 +150,10 @@ class MachineChanges:
         found = next(events, None)
         if found is None or found[0] == math.inf:
             return
-        date, value = found
+        time, value = found
         simulation = self.simulation
-        if date <= 0.0 and part.kind not in (HOST_STATE, LINK_STATE):
-            self._change(part, date, value)
+        if time <= 0.0 and part.kind not in (HOST_STATE, LINK_STATE):
+            self._change(part, time, value)
             self._next(part, events)
             return
         place = simulation.universe.processes[0]
@@ -161,18 +161,18 @@ class MachineChanges:
 
         def happens() -> None:
             self._due.discard(event)
-            simulation.engine.now = max(simulation.engine.now, date)
+            simulation.engine.now = max(simulation.engine.now, time)
             if not simulation.running or simulation.engine.stopped:
                 return
-            self._change(part, date, value)
+            self._change(part, time, value)
             # Changes alone wake no rank: if nothing else is due, the ranks are in a deadlock.
             if self._others():
-                self._next(part, self._later(part, date, events))
+                self._next(part, self._later(part, time, events))
 
         event.resume = happens
         self._due.add(event)
         # As in SimGrid, a change applies to all that begins at its date.
-        simulation.engine.queue.push(date * FIRST, event)
+        simulation.engine.queue.push(time * FIRST, event)
 
     def _others(self) -> bool:
         """Whether anything but changes is due, now or later."""
@@ -263,10 +263,10 @@ class MachineChanges:
 
     def transport(self) -> Any:
         """The model of the network, without others around it."""
-        found: Any = self.simulation.engine.book.transport
-        while not hasattr(found, "resource_of"):
-            found = found.flows if hasattr(found, "flows") else found.network
-        return found
+        result: Any = self.simulation.engine.book.transport
+        while not hasattr(result, "resource_of"):
+            result = result.flows if hasattr(result, "flows") else result.network
+        return result
 
     def names_of(self, send: Send) -> set[str]:
         """The names of the links that a message needs; its acknowledgements may need some."""

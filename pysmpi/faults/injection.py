@@ -100,9 +100,9 @@ class Injection(Instrument):
                 Fault("rank", str(rank.pid), generator.expovariate(faults.rate), None, faults.text)
                 for rank in ranks
             ]
-        date = generator.expovariate(faults.rate * len(ranks))
+        time = generator.expovariate(faults.rate * len(ranks))
         rank = generator.randrange(len(ranks))
-        return [Fault("rank", str(rank), date, None, faults.text)]
+        return [Fault("rank", str(rank), time, None, faults.text)]
 
     def _at(self, fault: Fault) -> None:
         """Let a rank die at its date."""
@@ -159,8 +159,8 @@ class Injection(Instrument):
         simulation = self.simulation
         if ranks and simulation.universe.tolerant:
             for rank in ranks:
-                date = text.seconds(fault.date)
-                simulation.survive(rank, f"failed at t={date}, {fault.where}")
+                time = text.seconds(fault.date)
+                simulation.survive(rank, f"failed at t={time}, {fault.where}")
                 simulation.kill(rank)
             return
         finder = WaitFinder(simulation)
@@ -175,9 +175,9 @@ class Injection(Instrument):
             "host": f"host {fault.name} with {text.ranks(lost)}",
             "link": f"link {fault.name}",
         }[fault.kind]
-        date = text.seconds(fault.date)
+        time = text.seconds(fault.date)
         lines = [
-            f"{PartFailed.code} {PartFailed.title}: {what} failed at t={date} (simulated), "
+            f"{PartFailed.code} {PartFailed.title}: {what} failed at t={time} (simulated), "
             f"{fault.where}{more}"
         ]
         lines += table([*groups, *others], ())

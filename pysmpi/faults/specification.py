@@ -67,30 +67,30 @@ def parse_fault(text: str) -> Fault | RandomFaults:
     if kind not in KINDS or not equals or not at or not name:
         raise UsageError(f"--fault {text}: expected {_FORMS}")
     try:
-        date = parse_time(when, bare=True)
+        time = parse_time(when, bare=True)
     except UsageError as error:
         raise UsageError(f"--fault {text}: {error}") from None
     if kind == "rank" and whole(name) is None:
         raise UsageError(f"--fault {text}: expected the number of a rank, got {name!r}")
     found = _effects(text, kind, effects)
-    end = date + found.pop("for", math.inf)
-    if end <= date:
+    end = time + found.pop("for", math.inf)
+    if end <= time:
         raise UsageError(f"--fault {text}: the time of for= is too short at this date")
-    return Fault(kind, name, date, found.get("slow"), text, latency=found.get("latency"), end=end)
+    return Fault(kind, name, time, found.get("slow"), text, latency=found.get("latency"), end=end)
 
 
 def _effects(text: str, kind: str, effects: list[str]) -> dict[str, float]:
     """The factors and the time of a fault."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     dead = False
     for effect in effects:
         word, _, value = effect.partition("=")
-        if word in found or (dead and effect == "dead"):
+        if word in result or (dead and effect == "dead"):
             raise UsageError(f"--fault {text}: expected {word} once")
         if effect == "dead":
             dead = True
         elif word == "for":
-            found[word] = _lasting(text, value)
+            result[word] = _lasting(text, value)
         elif word in EFFECTS[kind]:
             factor = _number(value)
             if factor is None or factor < 1.0:
@@ -98,7 +98,7 @@ def _effects(text: str, kind: str, effects: list[str]) -> dict[str, float]:
                     f"--fault {text}: expected {word}=FACTOR, with a factor of at least 1, got "
                     f"{effect!r}"
                 )
-            found[word] = factor
+            result[word] = factor
         elif kind == "rank":
             reason = ": a rank cannot be slow, expected its host" if word == "slow" else ""
             raise UsageError(
@@ -109,25 +109,25 @@ def _effects(text: str, kind: str, effects: list[str]) -> dict[str, float]:
             raise UsageError(
                 f"--fault {text}: expected dead, {', '.join(known)} or for=TIME, got {effect!r}"
             )
-    changed = found.keys() & {"slow", "latency"}
+    changed = result.keys() & {"slow", "latency"}
     if dead and changed:
         raise UsageError(f"--fault {text}: a part is dead or changed, not both")
-    if "for" in found and not changed and kind != "link":
+    if "for" in result and not changed and kind != "link":
         raise UsageError(
             f"--fault {text}: ranks that die do not come back; for=TIME is for slow hosts and for "
             "links"
         )
-    return found
+    return result
 
 
 def _lasting(text: str, value: str) -> float:
     try:
-        found = parse_time(value, bare=True)
+        result = parse_time(value, bare=True)
     except UsageError as error:
         raise UsageError(f"--fault {text}: for: {error}") from None
-    if found == 0.0:
+    if result == 0.0:
         raise UsageError(f"--fault {text}: for: expected a time above 0, got {value!r}")
-    return found
+    return result
 
 
 def _random(text: str) -> RandomFaults:

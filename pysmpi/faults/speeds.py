@@ -93,12 +93,12 @@ def _repetition(course: Course) -> tuple[float, float, float]:
     repeating = [one for one in course.profiles if one.loop is not None]
     if len(repeating) != 1:
         return math.inf, math.inf, math.inf
-    dates = {date for one in course.changes for date in (one.begin, one.end)}
-    dates |= {one.points[-1][0] for one in course.profiles if one.loop is None}
-    start = max((date for date in dates if date < math.inf), default=0.0)
+    times = {time for one in course.changes for time in (one.begin, one.end)}
+    times |= {one.points[-1][0] for one in course.profiles if one.loop is None}
+    start = max((time for time in times if time < math.inf), default=0.0)
     profile = repeating[0]
-    ends = [date for date, _ in profile.points] + [profile.period + profile.points[0][0]]
-    lengths = [after - date for date, after in zip(ends, ends[1:], strict=False)]
+    ends = [time for time, _ in profile.points] + [profile.period + profile.points[0][0]]
+    lengths = [after - time for time, after in zip(ends, ends[1:], strict=False)]
     values = [value for _, value in profile.points]
     work = sum(map(operator.mul, values, lengths)) * course.changed(1.0, start)
     return start, profile.period, work

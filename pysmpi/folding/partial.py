@@ -152,16 +152,16 @@ class Partial:
 def whole_pages(runs: Iterable[tuple[int, int]], nbytes: int) -> list[tuple[int, int]]:
     """Runs of bytes widened to whole pages, in order and joined where they touch."""
     room = -(-nbytes // PAGE) * PAGE
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for start, stop in sorted(runs):
         if start >= stop:
             continue
         start, stop = start // PAGE * PAGE, min(room, -(-stop // PAGE) * PAGE)
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(stop, found[-1][1])
+        if result and start <= result[-1][1]:
+            result[-1] = result[-1][0], max(stop, result[-1][1])
         else:
-            found.append((start, stop))
-    return found
+            result.append((start, stop))
+    return result
 
 
 def runs_of(shape: tuple[int, ...], dtype: np.dtype[Any], index: Any) -> list[tuple[int, int]]:

@@ -77,14 +77,14 @@ class Finalizers:
     def _methods(self) -> list[tuple[type, FunctionType, Rank]]:
         """The classes with a `__del__` from a module of a rank, this method, and the rank."""
         owners = self._owners()
-        found = []
+        result = []
         for kind in _classes() if owners else ():
             method = kind.__dict__.get(_METHOD)
             if type(method) is FunctionType:
                 rank = owners.get(id(method.__globals__))
                 if rank is not None:
-                    found.append((kind, method, rank))
-        return found
+                    result.append((kind, method, rank))
+        return result
 
     def _owners(self) -> dict[int, Rank]:
         """The rank of each module that belongs to one rank, by the `id` of the module's names."""
@@ -146,9 +146,9 @@ def install(patches: Patches) -> None:
     real = gc.collect
 
     def collect(generation: int = 2) -> int:
-        found = real(generation)
+        result = real(generation)
         run_due()
-        return found
+        return result
 
     patches.set(gc, "collect", like(real, collect))
 

@@ -96,16 +96,18 @@ def format_error(error: BaseException) -> str:
 def internal_error(error: BaseException) -> PysmpiInternalError | None:
     """The bug of pysmpi that led to an exception, if there is one."""
     seen: set[int] = set()
-    found: BaseException | None = error
-    while found is not None and id(found) not in seen:
-        if isinstance(found, PysmpiInternalError):
-            return found
-        if _is_own(found):
-            bug = PysmpiInternalError(f"a bug in pysmpi: {type(found).__name__}: {_message(found)}")
-            bug.__cause__ = found
+    result: BaseException | None = error
+    while result is not None and id(result) not in seen:
+        if isinstance(result, PysmpiInternalError):
+            return result
+        if _is_own(result):
+            bug = PysmpiInternalError(
+                f"a bug in pysmpi: {type(result).__name__}: {_message(result)}"
+            )
+            bug.__cause__ = result
             return bug
-        seen.add(id(found))
-        found = found.__cause__ or found.__context__
+        seen.add(id(result))
+        result = result.__cause__ or result.__context__
     return None
 
 

@@ -102,9 +102,9 @@ def call_of(fiber: Any) -> MpiCall | None:
         return call
     if isinstance(record, MpiCall):
         return record
-    made = fiber.record = MpiCall(record[0], fiber.rank, record[1:])
-    made.fiber = fiber
-    return made
+    result = fiber.record = MpiCall(record[0], fiber.rank, record[1:])
+    result.fiber = fiber
+    return result
 
 
 def begun(rank: Rank) -> None:
@@ -245,15 +245,15 @@ def _boundary(function: Any, procedure: Procedure) -> object:
     code = _code(function, procedure.kind is not CallKind.LOCAL)
     known = {"_procedure": procedure, "_function": function}
     cells = tuple(CellType(known[name]) for name in code.co_freevars)
-    made = FunctionType(code, _COMMON, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__annotations__ = function.__annotations__
-    made.__doc__ = function.__doc__
-    made.__module__ = function.__module__
-    made.__qualname__ = function.__qualname__
-    procedure.boundary = made
-    _by_boundary[made] = procedure
-    return made
+    result = FunctionType(code, _COMMON, function.__name__, function.__defaults__, cells)
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__annotations__ = function.__annotations__
+    result.__doc__ = function.__doc__
+    result.__module__ = function.__module__
+    result.__qualname__ = function.__qualname__
+    procedure.boundary = result
+    _by_boundary[result] = procedure
+    return result
 
 
 def observe(wrap: Callable[[Procedure, object], object]) -> None:

@@ -227,15 +227,15 @@ def _range(values: Sequence[float | None]) -> str:
 
 def _distinct(parts: Sequence[str]) -> list[str]:
     """The segments that differ from the one before and begin later."""
-    kept: list[str] = []
+    result: list[str] = []
     for part in parts:
         begin, _, values = part.partition(":")
-        if kept:
-            before, _, same = kept[-1].partition(":")
+        if result:
+            before, _, same = result[-1].partition(":")
             if begin == before or values == same:
                 continue
-        kept.append(part)
-    return kept
+        result.append(part)
+    return result
 
 
 @cache

@@ -24,7 +24,7 @@ class Overheads:
         text = host.properties.get(self.name)
         if text is None:
             return self.common
-        found = self.own.get(host.index)
-        if found is None:
-            found = self.own[host.index] = parse(text, f"{host.name}: {self.name}")
-        return found
+        result = self.own.get(host.index)
+        if result is None:
+            result = self.own[host.index] = parse(text, f"{host.name}: {self.name}")
+        return result

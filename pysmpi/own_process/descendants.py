@@ -51,12 +51,12 @@ def table() -> dict[int, ProcessEntry]:
         return _listed()
     if not names:
         return _listed()
-    found = {}
+    result = {}
     for name in names:
         entry = entry_of(int(name))
         if entry is not None:
-            found[int(name)] = entry
-    return found
+            result[int(name)] = entry
+    return result
 
 
 def entry_of(pid: int) -> ProcessEntry | None:
@@ -81,15 +81,15 @@ def _listed() -> dict[int, ProcessEntry]:
         ).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
         return {}
-    found = {}
+    result = {}
     for line in lines:
         words = line.split()
         try:
             pid, parent, group, session = (int(word, 0) for word in words[:4])
         except ValueError:
             continue
-        found[pid] = ProcessEntry(parent, group, session, 0, words[4:5] != [] and b"Z" in words[4])
-    return found
+        result[pid] = ProcessEntry(parent, group, session, 0, words[4:5] != [] and b"Z" in words[4])
+    return result
 
 
 class JobProcesses:

@@ -29,14 +29,14 @@ def open_descriptors() -> dict[int, tuple[int, int]] | None:
             names = _listdir(directory)
         except OSError:
             continue
-        found: dict[int, tuple[int, int]] = {}
+        result: dict[int, tuple[int, int]] = {}
         for number in map(int, names):
             try:
                 status = _fstat(number)
             except OSError:  # the list has the descriptor with which it was read
                 continue
-            found[number] = status.st_dev, status.st_ino
-        return found
+            result[number] = status.st_dev, status.st_ino
+        return result
     return None
 
 

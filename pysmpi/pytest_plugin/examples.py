@@ -154,7 +154,7 @@ def explore(
 
 def notes(error: BaseException) -> list[str]:
     """The notes of Hypothesis on an error, such as the example."""
-    found = list(getattr(error, "__notes__", ()))
+    result = list(getattr(error, "__notes__", ()))
     for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
-        found += notes(part)
-    return found
+        result += notes(part)
+    return result

@@ -67,16 +67,16 @@ def leftovers(simulation: Simulation, starts: Starts) -> list[Leftover]:
     """Messages that nobody has received, receives without a message, collective calls that some
     ranks have not made.
     """
-    found: list[Leftover] = []
+    result: list[Leftover] = []
     communicators = dict(simulation.universe.communicators)
     for number, communicator in sorted(communicators.items()):
         if communicator.p2p.number != number or communicator.kind == "window":
             continue
         name = describe_communicator(simulation.universe.ranks[communicator.group[0]], communicator)
         for one, said in (*_sends(communicator), *_receives(communicator)):
-            found.append((one, f"{said}{starts.place(one)}, in {name}"))
-        found += [(one, f"{said}, in {name}") for one, said in _calls(communicator)]
-    return found
+            result.append((one, f"{said}{starts.place(one)}, in {name}"))
+        result += [(one, f"{said}, in {name}") for one, said in _calls(communicator)]
+    return result
 
 
 def report(lines: list[str]) -> str:

@@ -88,15 +88,17 @@ def sizes_of_text(text: str) -> tuple[int, ...]:
 
 
 def _sizes(value: object, where: str) -> tuple[int, ...]:
-    found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
-    for size in found:
+    result = (
+        tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    )
+    for size in result:
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise WrongMark(
                 f"{where}: expected a number of ranks of at least 1, or a list, got {value!r}"
             )
-    if not found:
+    if not result:
         raise WrongMark(f"{where}: expected at least one number of ranks, got none")
-    return found
+    return result
 
 
 def _parallel(mark: pytest.Mark, node: Any) -> ItemPlan:

@@ -111,8 +111,8 @@ def find(node: Any, names: Any, config: pytest.Config) -> plans.ItemPlan | None:
     plan = node.stash.get(_PLAN, False)
     if plan is False:
         plan = node.stash[_PLAN] = plans.find_plan(node, names, config)
-    found: plans.ItemPlan | None = plan
-    return found
+    result: plans.ItemPlan | None = plan
+    return result
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -35,17 +35,17 @@ _RESET: dict[str, object] = {
 def shared_modules(config: pytest.Config) -> list[str]:
     """The plugins of the session that know nothing of MPI, and pytest itself."""
     rules = Rules()
-    found = set(_TOOLS)
+    result = set(_TOOLS)
     for plugin in config.pluginmanager.get_plugins():
         if not isinstance(plugin, ModuleType):
             continue
         root = plugin.__name__.partition(".")[0]
         file = getattr(plugin, "__file__", None) or ""
-        if root in found or root == "conftest" or not rules.installed(file):
+        if root in result or root == "conftest" or not rules.installed(file):
             continue
         if not rules._knows(root):
-            found.add(root)
-    return sorted(found)
+            result.add(root)
+    return sorted(result)
 
 
 def options_of_ranks(config: pytest.Config) -> dict[str, object]:

@@ -207,11 +207,11 @@ def _entries(frame: FrameType | None) -> Iterator[tuple[CodeType, int, str]]:
 def call_path(depth: int = 1) -> int:
     """A number for the calls that led to the caller of the running function (see `stack`)."""
     frame: FrameType | None = sys._getframe(depth + 1)
-    found = 0
+    result = 0
     while frame is not None:
-        found = hash((found, id(frame.f_code), frame.f_lasti))
+        result = hash((result, id(frame.f_code), frame.f_lasti))
         frame = frame.f_back
-    return found
+    return result
 
 
 class BodySkipped(BaseException):
@@ -319,11 +319,11 @@ def suspended_stack(greenlet: Any) -> list[FrameType]:
 def whole_stack(greenlet: Any) -> list[FrameType]:
     """The frames of a suspended greenlet, the innermost first, also those of pysmpi."""
     frame: FrameType | None = greenlet.gr_frame
-    found = []
+    result = []
     while frame is not None:
-        found.append(frame)
+        result.append(frame)
         frame = frame.f_back
-    return found
+    return result
 
 
 def trace_stack(frame: FrameType | None, function: Any) -> FrameType | None:
@@ -365,20 +365,20 @@ def name_of_caller(function: str) -> str:
 def depth() -> int:
     """The number of frames above the function that called the caller of this."""
     frame = sys._getframe(2)
-    found = 0
+    result = 0
     while frame.f_back is not None:
         frame = frame.f_back
-        found += 1
-    return found
+        result += 1
+    return result
 
 
 def instances(kinds: Collection[type]) -> list[object]:
     """The objects of some classes that the garbage collector knows, the youngest first."""
-    found: list[object] = [
+    result: list[object] = [
         one for age in (2, 1, 0) for one in gc.get_objects(age) if type(one) in kinds
     ]
-    found.reverse()
-    return found
+    result.reverse()
+    return result
 
 
 class Activation(NamedTuple):

@@ -14,12 +14,12 @@ from pysmpi.version import HOME
 
 def directories(paths: Iterable[str | None]) -> tuple[str, ...]:
     """Directories as prefixes of the names of their files, with links and without."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for path in paths:
         if path:
-            found[os.path.join(os.path.abspath(path), "")] = None
-            found[os.path.join(os.path.realpath(path), "")] = None
-    return tuple(found)
+            result[os.path.join(os.path.abspath(path), "")] = None
+            result[os.path.join(os.path.realpath(path), "")] = None
+    return tuple(result)
 
 
 def site_directories() -> tuple[str, ...]:

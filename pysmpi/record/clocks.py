@@ -13,7 +13,7 @@ def offset(comm: Any) -> float:
 
     The quickest of some round trips with rank 0 counts: rank 0 reads its clock in the middle of it.
     """
-    best, found = float("inf"), 0.0
+    best, result = float("inf"), 0.0
     for rank in range(1, comm.size):
         if comm.rank == 0:
             for _ in range(ROUNDS):
@@ -27,8 +27,8 @@ def offset(comm: Any) -> float:
                 after = time.perf_counter()
                 if after - before < best:
                     best = after - before
-                    found = there - (before + after) / 2
-    return found
+                    result = there - (before + after) / 2
+    return result
 
 
 class RealClock:

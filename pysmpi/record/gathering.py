@@ -72,7 +72,7 @@ def gather(
                             _write(stream, ["site", site, record[8]])
                         record[8] = site
                     _write(stream, record)
-        _write(stream, ["end", [date for *_, date in about]])
+        _write(stream, ["end", [time for *_, time in about]])
 
 
 def _world_first(key: str) -> tuple[bool, str]:
@@ -125,7 +125,7 @@ class _Translation:
 
     def translated(self, notes: Notes) -> Iterator[list[Any]]:
         """The records."""
-        date = self.clock.date
+        time = self.clock.date
         for record in notes.records():
             if record[0] == "match":
                 yield ["match", self.number(record[1]), *record[2:]]
@@ -133,8 +133,8 @@ class _Translation:
             _, number, name, start, end, key, site, sent, received, peers, operations = record
             communicator = 2 * self.order[key] + 1 if key in self.order else 0
             yield [
-                "call", number * self.size + self.rank + 1, self.rank, 0, name, date(start),
-                date(end), communicator, sys.intern(site), "", sent, received, peers,
+                "call", number * self.size + self.rank + 1, self.rank, 0, name, time(start),
+                time(end), communicator, sys.intern(site), "", sent, received, peers,
                 [self.operation(one) for one in operations],
             ]  # fmt: skip
 

@@ -112,10 +112,10 @@ class Notes:
     def known(self, comm: Any) -> KnownComm:
         """A communicator's notes."""
         handle = comm.handle
-        found = self.comms.get(handle)
-        if found is None:
-            found = self.learn(comm, "?")
-        return found
+        result = self.comms.get(handle)
+        if result is None:
+            result = self.learn(comm, "?")
+        return result
 
     def learn(self, comm: Any, key: str) -> KnownComm:
         """A communicator that is new: `key` says on all its ranks how it was made."""
@@ -126,9 +126,9 @@ class Notes:
             other = comm.Get_remote_group()
             members += MPI.Group.Translate_ranks(other, list(range(other.size)), world)
         key = f"{key}:{','.join(map(str, sorted(members)))}" if comm is not self.world else "world"
-        found = self.comms[comm.handle] = KnownComm(key, tuple(members), comm.rank, inter)
-        self.keys[key] = found.members
-        return found
+        result = self.comms[comm.handle] = KnownComm(key, tuple(members), comm.rank, inter)
+        self.keys[key] = result.members
+        return result
 
     def site(self) -> str:
         """The line of the program that makes the call."""

@@ -454,12 +454,12 @@ def install(notes: Notes) -> None:
 
 
 def _below(cls: type[Any]) -> list[type[Any]]:
-    found: list[type[Any]] = []
+    result: list[type[Any]] = []
     sub: type[Any]
     for sub in cls.__subclasses__():
         if sub.__module__ == "mpi4py.MPI":
-            found += [sub, *_below(sub)]
-    return found
+            result += [sub, *_below(sub)]
+    return result
 
 
 def _wrapped(notes: Notes, member: Any, name: str, describe: Describe) -> object:

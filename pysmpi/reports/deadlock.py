@@ -158,14 +158,14 @@ def _place(site: CallSite) -> str:
 
 def _exits(simulation: Simulation, pids: Iterable[int]) -> dict[int, Exit]:
     """The ranks that called `sys.exit`, with the argument and the line."""
-    found: dict[int, Exit] = {}
+    result: dict[int, Exit] = {}
     for pid in pids:
         exit = simulation.outcomes[pid].exit
         if exit is not None:
             code, site = exit
             what = "" if code is None else textwrap.shorten(repr(code), 40, placeholder="...")
-            found[pid] = f"sys.exit({what})", site
-    return found
+            result[pid] = f"sys.exit({what})", site
+    return result
 
 
 def find_deadlock(simulation: Simulation) -> DeadlockReport:

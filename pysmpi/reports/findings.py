@@ -133,13 +133,13 @@ def _at(site: CallSite | None) -> str:
 
 def joined(findings: Iterable[Finding]) -> list[Finding]:
     """Findings at the same lines in several ranks as one finding of these ranks."""
-    kept: dict[tuple[Any, ...], Finding] = {}
+    result: dict[tuple[Any, ...], Finding] = {}
     for finding in findings:
-        first = kept.setdefault(finding.key(), finding)
+        first = result.setdefault(finding.key(), finding)
         if first is not finding:
             for place, more in zip(first.places, finding.places, strict=True):
                 place.ranks = sorted({*place.ranks, *more.ranks})
-    return list(kept.values())
+    return list(result.values())
 
 
 def report(findings: Sequence[Finding], most: int = 20) -> str:

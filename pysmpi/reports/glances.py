@@ -156,13 +156,13 @@ def limit(ranks: list[RankFigures], glances: Glances) -> str | None:
     slowest = max(range(len(ranks)), key=compute.__getitem__)
     uneven = mean > 0.0 and compute[slowest] > 1.1 * mean and mean * len(ranks) > 0.1 * total
     computed = mean * len(ranks) / total
-    found = None
+    result = None
     if computed > 0.5 and computed >= waited:
-        found = f"{computed:.0%} computing"
+        result = f"{computed:.0%} computing"
     elif waited >= 0.05:
-        found = glances.limit(waited)
+        result = glances.limit(waited)
     if uneven:
         more = f"rank {ranks[slowest]['rank']} computes {compute[slowest] / mean - 1.0:.0%} more "
         more += "than the average"
-        found = more if found is None else f"{found}; {more}"
-    return found
+        result = more if result is None else f"{result}; {more}"
+    return result

@@ -166,14 +166,14 @@ def _rounds(communicator: Communicator, waits: Iterable[Wait]) -> dict[int, dict
 
 def sizes_of(communicator: Communicator, number: int, operation: str) -> dict[int, list[int]]:
     """The sizes (bytes) that ranks give in a call whose sizes must be equal, with the ranks."""
-    found: dict[int, list[int]] = {}
+    result: dict[int, list[int]] = {}
     state = communicator.collective_states.get((number, operation))
     if state is None or communicator.inter or operation.removeprefix("i") not in _EVEN:
-        return found
+        return result
     for rank, value in state.values.items():
         if isinstance(value, Contribution):
-            found.setdefault(value.call.nbytes, []).append(communicator.group[rank])
-    return {nbytes: sorted(pids) for nbytes, pids in sorted(found.items())}
+            result.setdefault(value.call.nbytes, []).append(communicator.group[rank])
+    return {nbytes: sorted(pids) for nbytes, pids in sorted(result.items())}
 
 
 # Operations in which all ranks give the same size.

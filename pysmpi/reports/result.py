@@ -223,7 +223,7 @@ class Result:
 
 def plain(options: Mapping[str, Any]) -> dict[str, object]:
     """Options of a run as data that JSON can hold; a platform is its name."""
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     for name, value in options.items():
         if isinstance(value, Mapping):
             value = dict(value)
@@ -235,8 +235,8 @@ def plain(options: Mapping[str, Any]) -> dict[str, object]:
             value = os.fspath(value)
         elif not isinstance(value, (str, int, float)) and value is not None:
             value = value.name
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def write_report(figures: Mapping[str, object], path: str) -> None:

@@ -19,15 +19,15 @@ Origin = tuple[str, CallSite | None]
 def sends_for(receive: Receive, communicator: Communicator, pid: int) -> list[str]:
     """The idle persistent sends that would match a receive of a process."""
     side = communicator.remote
-    found = []
+    result = []
     for one in (TEMPLATES.peek(side) or {}).values():
         if not one.sends or not one.idle or receive.tag not in (ANY, one.tag):
             continue
         if side.remote.group[one.peer] == pid and (
             receive.source in (ANY, side.rank_of(one.rank.pid))
         ):
-            found.append(_said(one.rank.pid, one.origin, one.started))
-    return found
+            result.append(_said(one.rank.pid, one.origin, one.started))
+    return result
 
 
 def receives_for(send: Send, communicator: Communicator, pid: int) -> list[str]:
@@ -36,14 +36,14 @@ def receives_for(send: Send, communicator: Communicator, pid: int) -> list[str]:
     `communicator` is the side of the receiver.
     """
     target = send.context.members[send.destination].pid
-    found = []
+    result = []
     for one in (TEMPLATES.peek(communicator) or {}).values():
         if one.sends or not one.idle or one.rank.pid != target:
             continue
         source = pid if one.peer < 0 else communicator.remote.group[one.peer]
         if source == pid and (one.tag < 0 or one.tag == send.tag):
-            found.append(_said(target, one.origin, one.started))
-    return found
+            result.append(_said(target, one.origin, one.started))
+    return result
 
 
 def idle_collective(operation: PersistentCollective) -> list[str]:

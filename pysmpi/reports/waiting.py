@@ -143,8 +143,8 @@ class WaitFinder:
         """The communicator for whose calls a context exists, as a process sees it."""
         if context is None:
             return None
-        found = self.by_context.get(context.number) or self.by_purpose.get(context.number)
-        return found.remote if found is not None and pid not in found.group else found
+        result = self.by_context.get(context.number) or self.by_purpose.get(context.number)
+        return result.remote if result is not None and pid not in result.group else result
 
     def sources(self, context: Context) -> list[int]:
         """The processes whose messages arrive in a context, by rank."""

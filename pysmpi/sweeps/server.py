@@ -200,15 +200,15 @@ def _search(values: dict[str, str], output: Any, row: Row) -> None:
     output.seek(0)
     text = output.read(OUTPUT).decode(errors="replace")
     for name, pattern in values.items():
-        found = re.search(pattern, text, re.MULTILINE)
-        if found is None or found[1] is None:
+        match = re.search(pattern, text, re.MULTILINE)
+        if match is None or match[1] is None:
             row["exit_status"] = 1
             row["error"] = (
                 f"values.{name}: expected output with {pattern!r}, got none in its "
                 f"{text.count(chr(10))} lines"
             )
             return
-        row["values"][name] = _number(found[1])
+        row["values"][name] = _number(match[1])
 
 
 def _number(text: str) -> int | float | str:

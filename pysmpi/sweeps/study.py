@@ -98,7 +98,7 @@ class SweepStudy:
         program = _program(self.main)
         names = list(AXES)
         digests: dict[str, str] = {}
-        found = []
+        result = []
         for values in product(*(self.axes.get(axis) or [None] for axis in names)):
             chosen = dict(zip(names, values))
             options = {**self.options, **_options(chosen)}
@@ -110,8 +110,8 @@ class SweepStudy:
                 "timeout": self.timeout,
             }
             columns = {AXES[axis]: _cell(axis, value) for axis, value in chosen.items()}
-            found.append(SweepCase(_key(request, digests), columns, request))
-        return found
+            result.append(SweepCase(_key(request, digests), columns, request))
+        return result
 
 
 def _options(chosen: Mapping[str, object]) -> dict[str, object]:

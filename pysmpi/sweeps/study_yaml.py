@@ -73,14 +73,14 @@ def _existing(node: Node, base: Path) -> str:
 
 def _platform(node: Node, base: Path) -> str:
     text = node.text()
-    found = text if text in loader.shipped() else str(base / text)
-    if found != text and os.sep not in text and not Path(found).suffix:
+    result = text if text in loader.shipped() else str(base / text)
+    if result != text and os.sep not in text and not Path(result).suffix:
         node.parse(loader.find)  # names the machines that ship
     try:
-        loader.read(found)
+        loader.read(result)
     except UsageError as error:
         raise node.error(str(error)) from None
-    return found
+    return result
 
 
 def _model(node: Node, base: Path) -> str:
@@ -145,14 +145,14 @@ _READERS: dict[str, Callable[[Node, Path], object]] = {
 
 
 def _positive_time(text: str) -> float:
-    found = parse_time(text)
-    if found <= 0.0:
+    result = parse_time(text)
+    if result <= 0.0:
         raise UsageError(f"expected a time above 0, got {text}")
-    return found
+    return result
 
 
 def _read_options(node: Node, base: Path) -> dict[str, object]:
-    found = {}
+    result = {}
     for key, value in node.fields((), tuple(_OPTIONS)).items():
         name = _OPTIONS[key]
         given: Any
@@ -167,12 +167,12 @@ def _read_options(node: Node, base: Path) -> dict[str, object]:
         if name == "compute" and (base / given).is_file():
             given = str(base / given)
         where = value.where
-        found[name] = check_value(name, given, lambda _, where=where: where)  # type: ignore[misc]
-    return found
+        result[name] = check_value(name, given, lambda _, where=where: where)  # type: ignore[misc]
+    return result
 
 
 def _read_values(node: Node) -> dict[str, str]:
-    found = {}
+    result = {}
     for name, value in node.entries().items():
         if _COLUMN.fullmatch(name) is None:
             raise value.error("expected a name of letters, digits and _")
@@ -183,8 +183,8 @@ def _read_values(node: Node) -> dict[str, str]:
             raise value.error(f"expected a regular expression, got {text!r}: {error}") from None
         if groups != 1:
             raise value.error(f"expected a regular expression with one group, got {groups}")
-        found[name] = text
-    return found
+        result[name] = text
+    return result
 
 
 def _read_plot(node: Node, study: SweepStudy) -> SweepPlot:

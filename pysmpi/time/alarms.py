@@ -76,8 +76,8 @@ def next_alarm() -> float | None:
 
 def deliver() -> bool:
     """Run the handler of SIGALRM if it is due in the running rank; return whether it is."""
-    date = next_alarm()
-    return date is not None and _deliver_if_due(date, ranks.current().now())
+    time = next_alarm()
+    return time is not None and _deliver_if_due(time, ranks.current().now())
 
 
 def _deliver_if_due(date: float, now: float) -> bool:
@@ -102,11 +102,11 @@ def sleep(rank: Rank, seconds: float) -> None:
     """Sleep, and run the handlers that are due meanwhile."""
     end = rank.now() + seconds
     while True:
-        date = next_alarm()
-        if date is None or date > end:
+        time = next_alarm()
+        if time is None or time > end:
             rank.sleep(max(0.0, end - rank.now()))
             return
-        rank.sleep(max(0.0, date - rank.now()))
+        rank.sleep(max(0.0, time - rank.now()))
         deliver()
 
 
@@ -215,12 +215,12 @@ def _alarm(real: Callable[[int], int]) -> Callable[[int], int]:
 
 def _pause(real: Callable[[], None]) -> Callable[[], None]:
     def pause() -> None:
-        date = next_alarm()
+        time = next_alarm()
         rank = ranks.current()
-        if date is None:
+        if time is None:
             real()
             return
-        rank.sleep(max(0.0, date - rank.now()))
+        rank.sleep(max(0.0, time - rank.now()))
         deliver()
 
     return pause

@@ -141,7 +141,7 @@ def _clock_gettime(
     real: Callable[[int], object], poll_cost: float, convert: Callable[[float], object]
 ) -> Callable[[int], object]:
     current = ranks.current
-    dates = {getattr(time, name) for name in _CLOCKS_OF_DATE if hasattr(time, name)}
+    times = {getattr(time, name) for name in _CLOCKS_OF_DATE if hasattr(time, name)}
     process_clock = getattr(time, "CLOCK_PROCESS_CPUTIME_ID", None)
     thread_clock = getattr(time, "CLOCK_THREAD_CPUTIME_ID", None)
 
@@ -156,7 +156,7 @@ def _clock_gettime(
             return convert(cpu_time.process_time())
         if clk_id == thread_clock or clk_id < 0:  # of `time.pthread_getcpuclockid`
             return convert(cpu_time.thread_time())
-        return convert(rank.now() + (EPOCH if clk_id in dates else 0.0))
+        return convert(rank.now() + (EPOCH if clk_id in times else 0.0))
 
     return like(real, read)
 

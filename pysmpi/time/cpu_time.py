@@ -101,10 +101,10 @@ def patch_resource(patches: Patches, module: Any, poll_cost: float) -> None:
 
     def getrusage(who: int, /) -> Any:
         rank = ranks.current()
-        found = real(who)
+        result = real(who)
         if rank.program is None or who not in clocks:
-            return found
+            return result
         rank.poll(poll_cost)
-        return module.struct_rusage((clocks[who](), 0.0, *found[2:]))
+        return module.struct_rusage((clocks[who](), 0.0, *result[2:]))
 
     patches.set(module, "getrusage", like(real, getrusage))

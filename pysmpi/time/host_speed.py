@@ -145,10 +145,10 @@ def renew(
     `kept` is called with the reason if the speed cannot be stored, or with None.
     """
     global _known, _checked
-    found = measure(blocks)
-    kept(_write_cache(found.speed))
-    _known, _checked = found.speed, None
-    return found
+    result = measure(blocks)
+    kept(_write_cache(result.speed))
+    _known, _checked = result.speed, None
+    return result
 
 
 def _given(choice: str | float) -> float:

@@ -156,9 +156,9 @@ class NativeTiming:
 
     def factor(self, speed: float | None) -> float:
         """Simulated seconds on a core of `speed` flop/s that a second of this machine is."""
-        found = 1.0 if speed is None else self.speed / speed
-        self.factors.add(found)
-        return found
+        result = 1.0 if speed is None else self.speed / speed
+        self.factors.add(result)
+        return result
 
     def __enter__(self) -> NativeTiming:
         if self.record is not None:

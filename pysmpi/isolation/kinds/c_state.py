@@ -61,13 +61,13 @@ class CVariables(ProcessState):
 
     def capture(self) -> dict[bytes, bytes]:
         """The variables that C code sees now."""
-        found: dict[bytes, bytes] = {}
+        result: dict[bytes, bytes] = {}
         place = 0
         while self.array and (entry := self.array[place]) is not None:
             name, _, value = entry.partition(b"=")
-            found[name] = value
+            result[name] = value
             place += 1
-        return found
+        return result
 
     def differs(self) -> bool:
         return True

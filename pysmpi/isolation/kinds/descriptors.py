@@ -124,20 +124,20 @@ class Descriptors(Setting):
         except OSError:
             return None
         identity = identity_of(fd)
-        for kept in dict.fromkeys(known):
+        for result in dict.fromkeys(known):
             if (
-                kept is not None
-                and kept.inheritable == inheritable
-                and kept.identity == identity
-                and _same_description(fd, kept.number)
+                result is not None
+                and result.inheritable == inheritable
+                and result.identity == identity
+                and _same_description(fd, result.number)
             ):
-                return kept
+                return result
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         least = _HIGH if soft == resource.RLIM_INFINITY else min(_HIGH, soft // 2)
-        kept = Kept(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(3, least)), inheritable)
-        self.open.add(kept)
-        OWN.add(kept.number)
-        return kept
+        result = Kept(_fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(3, least)), inheritable)
+        self.open.add(result)
+        OWN.add(result.number)
+        return result
 
     def _note(self, state: State, which: Iterable[int] = STANDARD) -> None:
         """Record the current files of the descriptors that may have changed."""

@@ -81,12 +81,12 @@ class OwnStreams:
 
 def all_streams() -> list[TextIO]:
     """The streams that ranks of the run have for themselves; their buffers are written first."""
-    found: list[TextIO] = []
+    result: list[TextIO] = []
     for own in _current:
         for environment, streams in list(own.made.items()):
             own.flush(environment)
-            found += streams
-    return found
+            result += streams
+    return result
 
 
 def redirects(code: CodeType) -> bool:

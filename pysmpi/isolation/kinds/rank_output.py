@@ -288,18 +288,18 @@ class OutputMemory:
 
     def new(self) -> list[bytes]:
         """The parts that were written since the last call."""
-        found = []
+        result = []
         size = _fstat(self.number).st_size
         while self.offset < size:
             data = _pread(self.number, min(size - self.offset, 1 << 20), self.offset)
             if not data:
                 break
             self.offset += len(data)
-            found.append(data)
+            result.append(data)
         if self.offset > _LARGE and self.offset == _fstat(self.number).st_size:
             _truncate(self.number, 0)
             self.offset = 0
-        return found
+        return result
 
 
 def _number(state: State | None) -> int:

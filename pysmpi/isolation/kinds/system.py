@@ -96,12 +96,12 @@ class _Stdin:
 
 def _nothing() -> int:
     """A descriptor that reads nothing; its number is not that of a closed standard stream."""
-    found = opened = os.open(os.devnull, os.O_RDONLY)
+    result = opened = os.open(os.devnull, os.O_RDONLY)
     if opened <= 2:
-        found = duplicate(opened)
+        result = duplicate(opened)
         os.close(opened)
-    OWN.add(found)
-    return found
+    OWN.add(result)
+    return result
 
 
 def install(patches: Patches, exchange: Exchange) -> None:

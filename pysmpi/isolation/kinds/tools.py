@@ -72,11 +72,11 @@ class Named:
         if rest not in self._rests:
             self._rests[rest] = _named(_last_frame.__code__, f"+ {rest}", self._bodies)
         first = pid - rest
-        found = self._thousands.get(first)
-        if found is None:
+        result = self._thousands.get(first)
+        if result is None:
             function = _named(_first_frame.__code__, f"rank {first}", (self._rests,))
-            found = self._thousands[first] = self._outermost(function)
-        return found
+            result = self._thousands[first] = self._outermost(function)
+        return result
 
 
 def _named(code: CodeType, name: str, defaults: tuple[object, ...]) -> Function:

@@ -140,12 +140,12 @@ class _Filters:
 
     def _lists_of_ranks(self, own: Any) -> list[list[Any]]:
         base = self.exchange.names.common[self.number]
-        found = [own] if own is not base else []
+        result = [own] if own is not base else []
         for state in self.exchange.live:
             mine = state.values.get(self.number)
             if mine is not None and mine is not own and mine is not base:
-                found.append(mine)
-        return found
+                result.append(mine)
+        return result
 
 
 def _own_module(file: object) -> str:

@@ -450,12 +450,12 @@ class ImportSystem:
             key: tuple[Any, ...] = (name, path, stats.get("mtime"), stats.get("size"))
         except (AttributeError, OSError):
             key = (name, path)
-        found = self._codes.get(key)
-        if found is None:
-            found = self._rewritten(loader, name) if rewritten else None
-            found = self._known(loader.get_code(name) if found is None else found, name)
-            self._codes[key] = found
-        return found
+        result = self._codes.get(key)
+        if result is None:
+            result = self._rewritten(loader, name) if rewritten else None
+            result = self._known(loader.get_code(name) if result is None else result, name)
+            self._codes[key] = result
+        return result
 
     def _rewritten(self, loader: Any, name: str) -> CodeType | None:
         get_source = getattr(loader, "get_source", lambda name: None)
@@ -527,7 +527,7 @@ class ImportSystem:
         Those of a module that is loaded once for all ranks are for all ranks, too.
         """
         exchange = self.exchange
-        made = {
+        result = {
             child: module
             for child, module in list(exchange.table.items())
             if child not in before
@@ -536,10 +536,10 @@ class ImportSystem:
             and vars(module).get("__spec__") is None
         }
         if name not in exchange.shown.modules:
-            for child, module in made.items():
+            for child, module in result.items():
                 if child not in exchange.shown.modules:
                     exchange.shared.setdefault(child, module)
-        return made
+        return result
 
 
 def _add_hook(hooks: list[object], hook: object, first: bool) -> None:

@@ -89,7 +89,7 @@ class PythonFlags:
 
 def parse_flags(words: Sequence[str]) -> PythonFlags:
     """Read the words before the program; all of them are flags."""
-    found = PythonFlags()
+    result = PythonFlags()
     base: Any = sys.flags
     rest = list(words)
     while rest:
@@ -97,9 +97,9 @@ def parse_flags(words: Sequence[str]) -> PythonFlags:
         if word[:2] in ("-W", "-X"):
             value = word[2:] or (rest.pop(0) if rest else "")
             if word[1] == "W":
-                found.warnings.append(value)
+                result.warnings.append(value)
             else:
-                _take_option(found, value)
+                _take_option(result, value)
             continue
         if word.startswith("--"):
             if "=" not in word and rest:
@@ -107,10 +107,10 @@ def parse_flags(words: Sequence[str]) -> PythonFlags:
             continue
         for letter in word[1:]:
             for name in _LETTERS.get(letter, ()):
-                old = found.changes.get(name, getattr(base, name, 0))
+                old = result.changes.get(name, getattr(base, name, 0))
                 raised = old + 1 if name in _COUNTED else 1
-                found.changes[name] = bool(raised) if isinstance(old, bool) else raised
-    return found
+                result.changes[name] = bool(raised) if isinstance(old, bool) else raised
+    return result
 
 
 def _take_option(found: PythonFlags, value: str) -> None:

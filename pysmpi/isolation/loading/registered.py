@@ -58,5 +58,5 @@ def _dictionary_of_interpreter() -> dict[object, object]:
     dictionary = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
         ("PyInterpreterState_GetDict", api)
     )
-    found: dict[object, object] = ctypes.cast(dictionary(state()), ctypes.py_object).value
-    return found
+    result: dict[object, object] = ctypes.cast(dictionary(state()), ctypes.py_object).value
+    return result

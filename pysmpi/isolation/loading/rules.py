@@ -148,9 +148,9 @@ class Rules:
 
     def _knows(self, root: str, tree: str | None = None) -> bool:
         """Whether a package knows MPI, itself or through its imports."""
-        known = self._knowing.get(root)
-        if known is not None:
-            return known
+        result = self._knowing.get(root)
+        if result is not None:
+            return result
         self._knowing[root] = False  # where packages import each other in a circle
         if root in sys.stdlib_module_names or root in KNOWN_SHARED:
             return False
@@ -285,15 +285,15 @@ def _examine(tree: str) -> tuple[bool, set[str]]:
 
 def _imported(source: bytes) -> set[str]:
     """The packages that a source imports outside of its functions and classes."""
-    found: set[str] = set()
+    result: set[str] = set()
     inside = False
     for match in re.finditer(STATEMENT, source):
         indented, name, keyword = match.groups()
         if not indented:
             inside = keyword in (b"def", b"class", b"async", b"@")
         if name is not None and not inside:
-            found.add(name.decode())
-    return found
+            result.add(name.decode())
+    return result
 
 
 def is_extension(spec: Any) -> bool:

@@ -83,11 +83,11 @@ def _size(value: Any) -> tuple[int, int]:
 
 def _packages(error: BaseException) -> set[str]:
     """The packages in the traceback of an error."""
-    found: set[str] = set()
+    result: set[str] = set()
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__")
         if isinstance(name, str):
-            found.add(name.partition(".")[0])
+            result.add(name.partition(".")[0])
         trace = trace.tb_next
-    return found
+    return result

@@ -116,8 +116,8 @@ def _wait_with_alarms(fiber: Any, timeout: float) -> None:
     rank = fiber.rank
     end = math.inf if timeout < 0 else rank.now() + timeout
     while True:
-        date = alarms.next_alarm()
-        until = end if date is None else min(date, end)
+        time = alarms.next_alarm()
+        until = end if time is None else min(time, end)
         left = until - rank.now()
         if fiber.block(None if left == math.inf else left) or until == end:
             return

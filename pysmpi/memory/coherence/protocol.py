@@ -167,13 +167,13 @@ class Protocol:
         """The row of the table for an access. Raises ProtocolError if there is none."""
         own = states[who]
         other = self.strongest(states[:who] + states[who + 1 :])
-        found = self.rules.get((operation, own, other))
-        if found is None:
+        result = self.rules.get((operation, own, other))
+        if result is None:
             raise ProtocolError(
                 f"{self.name}: expected a rule for {operation} by a cache in {own} while another "
                 f"is in {other}, got none (states {' '.join(states)}, cache {who})"
             )
-        return found
+        return result
 
     def _apply(self, operation: str, states: States, who: int) -> tuple[States, LineTransfer]:
         rule = self.rule(operation, states, who)

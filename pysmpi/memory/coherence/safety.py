@@ -43,8 +43,8 @@ class Violation:
     line: Line
 
     def __str__(self) -> str:
-        way = ", ".join(f"cache {who} {operation}s" for operation, who in self.steps)
-        return f"{self.problem} (after {way or 'nothing'}: {' '.join(self.line.states)})"
+        route = ", ".join(f"cache {who} {operation}s" for operation, who in self.steps)
+        return f"{self.problem} (after {route or 'nothing'}: {' '.join(self.line.states)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ def explore(protocol: Protocol, caches: int) -> Exploration:
                 accesses += 1
                 new, problem = step(protocol, line, operation, who)
                 if problem:
-                    way = (*_way(reached, line), (operation, who))
+                    route = (*_way(reached, line), (operation, who))
                     return Exploration(
-                        caches, len(reached), accesses, Violation(problem, way, line)
+                        caches, len(reached), accesses, Violation(problem, route, line)
                     )
                 if new not in reached:
                     reached[new] = (line, operation, who)

@@ -74,8 +74,8 @@ class LineCosts:
         if state == "invalid":
             return self.invalid
         reads = self.local if place == "local" else self.remote
-        found: float = getattr(reads, state)
-        return found
+        result: float = getattr(reads, state)
+        return result
 
     def contended(self, readers: int) -> float:
         """T_C: seconds until each of several readers has copied one line (equation 3)."""

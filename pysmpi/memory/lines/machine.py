@@ -94,9 +94,9 @@ def costs_of(machine: str, cores: int = 0) -> LineCosts:
     Raises UsageError.
     """
     node = described(machine)
-    found = line_costs(node, range(min(cores or node.cores, node.cores)))
-    assert found is not None
-    return found
+    result = line_costs(node, range(min(cores or node.cores, node.cores)))
+    assert result is not None
+    return result
 
 
 XEON_PHI = "xeon-phi-5110p"

@@ -50,14 +50,14 @@ def best(nodes: int, seconds: Callable[[Fanouts], float]) -> Fanouts:
 
 def actual(fanouts: Fanouts, nodes: int) -> Fanouts:
     """The largest number of children at each level when the tree holds just `nodes`."""
-    found = []
+    result = []
     level, left = 1, nodes - 1
     for k in fanouts:
         below = min(level * k, left)
-        found.append(-(-below // level))
+        result.append(-(-below // level))
         left -= below
         level = below
-    return tuple(found)
+    return tuple(result)
 
 
 def family(fanouts: Fanouts, nodes: int, node: int) -> tuple[int, list[int], int]:

@@ -74,8 +74,8 @@ def _of_file(path: Path) -> Callable[..., Program]:
     make = space.get("program")
     if not callable(make):
         raise UsageError(f"{path}: expected a function program() that returns a Program, got none")
-    found: Callable[..., Program] = make
-    return found
+    result: Callable[..., Program] = make
+    return result
 
 
 def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str]) -> Program:
@@ -87,18 +87,18 @@ def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str
             raise UsageError(f'{where}: expected {listed}, got "{name}"')
         values[name] = _read(name, text, known[name], where)
     try:
-        found = make(**values)
+        result = make(**values)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(
             f"{_place(error, Path(where))}: {type(error).__name__}: {error}"
         ) from error
-    if not isinstance(found, Program):
+    if not isinstance(result, Program):
         raise UsageError(
-            f"{where}: expected program() to return a Program, got a {type(found).__name__}"
+            f"{where}: expected program() to return a Program, got a {type(result).__name__}"
         )
-    return found
+    return result
 
 
 def _read(name: str, text: str, default: object, where: str) -> object:

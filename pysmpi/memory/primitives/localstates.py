@@ -118,21 +118,21 @@ class LocalStates:
             self._merged[state.number] = first.setdefault(classes[state.number], state)
 
     def _made(self) -> Generator[Operation, object, object]:
-        made = self._guard(self.make)
-        if not isinstance(made, GeneratorType):
+        result = self._guard(self.make)
+        if not isinstance(result, GeneratorType):
             raise UsageError(
                 f"{self.where}: expected a generator function, got one that returns "
-                f"{type(made).__name__}"
+                f"{type(result).__name__}"
             )
-        return made
+        return result
 
     def _again(self, state: LocalState) -> Generator[Operation, object, object]:
         """A generator that has been brought to `state`."""
-        way = [state]
-        while way[-1].before is not None:
-            way.append(way[-1].before)
+        route = [state]
+        while route[-1].before is not None:
+            route.append(route[-1].before)
         live = self._made()
-        for step in reversed(way):
+        for step in reversed(route):
             try:
                 asked = self._guard(live.send, step.answer)
             except StopIteration:
@@ -162,11 +162,11 @@ class LocalStates:
             self._check(operation, line)
             place = self._place(live)
         key = (operation, inside, place)
-        known = self._known.get(key)
-        if known is not None:
-            if known.live is None:
-                known.live = live
-            return known
+        result = self._known.get(key)
+        if result is not None:
+            if result.live is None:
+                result.live = live
+            return result
         if len(self.states) == LIMIT:
             raise UsageError(
                 f"{self.where}: expected a finite number of local states, got more than "

@@ -138,11 +138,11 @@ class PrimitiveMachine:
     def update(self, caches: int, access: int) -> int:
         """The contents of caches after the transfer of an access that began earlier."""
         key = (caches, access)
-        known = self._updated.get(key)
-        if known is None:
+        result = self._updated.get(key)
+        if result is None:
             done = self.accesses.values[access]
-            known = self._updated[key] = self._change(caches, done)[0]
-        return known
+            result = self._updated[key] = self._change(caches, done)[0]
+        return result
 
     def touch(self, process: int, state: LocalState, memory: int) -> tuple[int, object, int]:
         """The effect of a process's next access on memory, without any cache.

@@ -132,7 +132,7 @@ def _value(parameter: str, value: Any) -> str:
         return _DEFAULTS.get((parameter, value)) or repr(value)
     named = getattr(value, "_named", None)
     if named is not None:
-        known = named.get(id(value._impl))
-        if known is not None:
-            return str(known[1])
+        result = named.get(id(value._impl))
+        if result is not None:
+            return str(result[1])
     return repr(value)

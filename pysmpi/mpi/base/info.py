@@ -272,11 +272,11 @@ def pairs(info: Info | None) -> dict[str, str]:
 def _pairs_of(items: Any) -> Iterable[Any]:
     if hasattr(items, "keys"):
         return [(key, items[key]) for key in items.keys()]
-    found = [sequence(pair) for pair in listed(items)]
-    for pair in found:
+    result = [sequence(pair) for pair in listed(items)]
+    for pair in result:
         if len(pair) != 2:
             raise ValueError(f"items: expecting (key, value), got {len(pair)} items")
-    return found
+    return result
 
 
 def _key(key: str) -> str:

@@ -67,8 +67,8 @@ class Universe(Owner):
 
     def communicator_of(self, context: int) -> Any:
         """The communicator that has a context, also one for a single purpose; None for no one."""
-        found = self.communicators.get(context)
-        return self.purposes.get(context) if found is None else found
+        result = self.communicators.get(context)
+        return self.purposes.get(context) if result is None else result
 
     def listen(self, listener: object) -> None:
         """Notify a listener of the events for which it has methods (kernel/listeners.py).
@@ -574,17 +574,17 @@ def fiber_of(running: Any) -> object:
     """
     if isinstance(running, Fiber):
         return running
-    found = running
-    while found is not None and not isinstance(found, Fiber):
-        if hasattr(found, "rank"):
+    result = running
+    while result is not None and not isinstance(result, Fiber):
+        if hasattr(result, "rank"):
             return running
-        found = found.parent
-    if found is None:
+        result = result.parent
+    if result is None:
         return running
-    process = found.process
-    if getattr(process.suspend, "fiber", None) is not found:
-        process.suspend = WaitOfGreenlets(found, process.suspend)
-    return found
+    process = result.process
+    if getattr(process.suspend, "fiber", None) is not result:
+        process.suspend = WaitOfGreenlets(result, process.suspend)
+    return result
 
 
 class WaitOfGreenlets:

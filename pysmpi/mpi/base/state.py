@@ -50,13 +50,13 @@ class StateSlot(Generic[O, T]):
         """The state of an owner, made if necessary; LookupError if there is no `make`."""
         state = owner.state
         index = self._index
-        found: T | None = state[index] if index < len(state) else None
-        if found is None:
+        result: T | None = state[index] if index < len(state) else None
+        if result is None:
             if self._make is None:
                 raise LookupError("the owner has no such state")
-            found = self._make()
-            self.put(owner, found)
-        return found
+            result = self._make()
+            self.put(owner, result)
+        return result
 
     def peek(self, owner: O) -> T | None:
         """The state of an owner, or None if there is none."""

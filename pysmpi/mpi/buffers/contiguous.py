@@ -233,17 +233,17 @@ def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:
         element.prepare(count)
     if element.low < 0 or element.high > room:
         return None
-    made = MessageRegion(datatype, count, nbytes, None)
-    made.memory = data
-    made.plan = element.plan
-    return made
+    result = MessageRegion(datatype, count, nbytes, None)
+    result.memory = data
+    result.plan = element.plan
+    return result
 
 
 def _element_of(record: Optional[Type]) -> Optional[ElementLayout]:
     """The element of a datatype, which keeps it; None if it is not committed."""
-    found: object = getattr(record, "element", None)
-    if isinstance(found, ElementLayout):
-        return found
+    result: object = getattr(record, "element", None)
+    if isinstance(result, ElementLayout):
+        return result
     if record is None or not record.committed:
         return None
     element: ElementLayout
@@ -252,9 +252,9 @@ def _element_of(record: Optional[Type]) -> Optional[ElementLayout]:
     else:
         layout = record.layout
         # The datatypes of all ranks that have this layout share its element.
-        found = layout.element
-        if isinstance(found, ElementLayout):
-            element = found
+        result = layout.element
+        if isinstance(result, ElementLayout):
+            element = result
         else:
             element = ElementLayout(layout.ub - layout.lb, layout.size, layout.dense, layout)
             layout.element = element

@@ -244,14 +244,14 @@ def _make(
     kind: int = 0,
     address: int | None = None,
 ) -> buffer:
-    made = object.__new__(buffer)
-    made._memory = memory
-    made._exporter = np.frombuffer(memory, np.uint8)
-    made._source = source
-    made._owner = owner
-    made._kind = kind
-    made._address = address
-    return made
+    result = object.__new__(buffer)
+    result._memory = memory
+    result._exporter = np.frombuffer(memory, np.uint8)
+    result._source = source
+    result._owner = owner
+    result._kind = kind
+    result._address = address
+    return result
 
 
 def over(

@@ -180,9 +180,9 @@ def place(
         origin = -plan.low
     elif origin + plan.low < 0 or origin + plan.high > memory.nbytes:
         memory, origin = _widen(obj, memory, origin, plan.low, plan.high, writable)
-    made = MessageRegion(datatype, count, nbytes, None)
-    made.memory, made.origin, made.plan = memory, origin, plan
-    return made
+    result = MessageRegion(datatype, count, nbytes, None)
+    result.memory, result.origin, result.plan = memory, origin, plan
+    return result
 
 
 def _widen(

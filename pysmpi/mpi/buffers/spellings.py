@@ -175,9 +175,9 @@ def datatype_argument(spec: Any) -> Datatype:
 
 def datatype_of(format: str) -> Datatype:
     """The datatype of a format of the buffer protocol."""
-    found = _FORMATS.get(format)
-    if found is not None:
-        return found
+    result = _FORMATS.get(format)
+    if result is not None:
+        return result
     if format[0] == _FOREIGN_ORDER:
         raise BufferError(f"format string {format!r} with non-native byte order")
     return datatype_argument(format[1:] if format[0] in "@<>" else format)

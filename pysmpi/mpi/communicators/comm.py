@@ -68,10 +68,10 @@ LOCALS: StateSlot[Rank, dict[Communicator | PredefinedCommunicator, Local]] = St
 def local(rank: Rank, impl: Any) -> Local:
     """The calling rank's own side of a communicator."""
     table = LOCALS.of(rank)
-    found = table.get(impl)
-    if found is None:
-        found = table[impl] = Local(impl.name if isinstance(impl, PredefinedCommunicator) else "")
-    return found
+    result = table.get(impl)
+    if result is None:
+        result = table[impl] = Local(impl.name if isinstance(impl, PredefinedCommunicator) else "")
+    return result
 
 
 @with_attributes("7.7.2", "a communicator")
@@ -96,13 +96,13 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         if isinstance(impl, Communicator):
             return impl
         if impl is WORLD:
-            known: Communicator | None = current().world.communicator
-            return known or world_communicator(current().world)
+            world: Communicator | None = current().world.communicator
+            return world or world_communicator(current().world)
         impl = self._live()
-        found: Communicator = (
+        result: Communicator = (
             impl.find(current()) if impl.__class__ is PredefinedCommunicator else impl
         )
-        return found
+        return result
 
     def _usable(self) -> Communicator:
         """The communicator, for a call that communicates: an error if it is not intact."""
@@ -185,7 +185,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         rank = current()
         communicator = self._usable()
         hints = _hints(rank, self, info)
-        made = agree(
+        agreement = agree(
             rank,
             communicator,
             "comm_dup",
@@ -194,7 +194,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             lambda *_: _twin(communicator),
             self,
         )
-        new = self._of(side_of(rank, made))
+        new = self._of(side_of(rank, agreement))
         _describe(rank, new, hints)
         attributes.copied(self, new)
         errhandlers.inherit(self, new)
@@ -241,10 +241,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             if pid not in communicator.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
         make = _create_between if communicator.inter else _create_all
-        made = agree(
+        agreement = agree(
             rank, communicator, "comm_create", (communicator, members), CONTEXT_BYTES, make, self
         )
-        new = made.get(rank.pid)
+        new = agreement.get(rank.pid)
         return self._derived(rank, new)
 
     @mpi.collective("7.4.2")
@@ -257,8 +257,10 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             fail(ERR_ARG, f"color is {color}, expected one that is not negative or UNDEFINED", self)
 
         value = communicator, color, key
-        made = agree(rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True)
-        sides = made.get(color)
+        agreement = agree(
+            rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True
+        )
+        sides = agreement.get(color)
         new = None if sides is None else side_of(rank, sides)
         return self._derived(rank, new)
 
@@ -472,15 +474,15 @@ def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
 
 def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Communicator]:
     """The new communicator of each process that is in its own group argument."""
-    made: dict[int, Communicator] = {}
+    result: dict[int, Communicator] = {}
     for rank, (communicator, members) in values.items():
         pid = communicator.group[rank]
-        if pid in made or pid not in members:
+        if pid in result or pid not in members:
             continue
         new = new_communicator(communicator.universe, members)
         for member in members:
-            made[member] = new
-    return made
+            result[member] = new
+    return result
 
 
 def _create_between(
@@ -498,9 +500,9 @@ def _create_between(
         return {}
     one, other = (new_communicator(universe, members) for universe, members in sides)
     connect(one, other)
-    made = dict.fromkeys(one.group, one)
-    made.update(dict.fromkeys(other.group, other))
-    return made
+    result = dict.fromkeys(one.group, one)
+    result.update(dict.fromkeys(other.group, other))
+    return result
 
 
 Colored = dict[int, tuple[Communicator, int, int]]  # rank -> color, key, after what it splits
@@ -524,7 +526,7 @@ def _split_all(
         }
         return {color: (new, new) for color, new in whole.items()}
     far = _by_color(theirs)
-    made = {}
+    result = {}
     for color in near:
         if color in far:
             one = new_communicator(
@@ -534,8 +536,8 @@ def _split_all(
                 communicator.universe, [communicator.remote.group[rank] for rank in far[color]]
             )
             connect(one, other)
-            made[color] = one, other
-    return made
+            result[color] = one, other
+    return result
 
 
 def _by_color(values: Colored) -> dict[int, list[int]]:

@@ -121,9 +121,9 @@ def _conclude(universe: Universe, state: Agreements, key: tuple[int, str]) -> No
     book, first = engine.book, processes[living[0]].slot
     slots = {processes[pid].slot for pid in living}
     latency = max(book.plan(first, slot, NOTICE_BYTES).latency for slot in slots)
-    date = engine.now + 2 * (len(living) - 1).bit_length() * latency
+    time = engine.now + 2 * (len(living) - 1).bit_length() * latency
     for request in found.requests:
-        engine.complete_at(date, request)
+        engine.complete_at(time, request)
 
 
 def spread(universe: Universe, pids: Sequence[int]) -> None:

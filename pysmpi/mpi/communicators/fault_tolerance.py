@@ -96,8 +96,8 @@ class FaultTolerance:
             rank.process.wait([request])
             return self._agreed_flag(found)
         communicator = shadow(communicator)
-        made = agree(rank, communicator, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
-        return _seen(communicator, made)
+        agreement = agree(rank, communicator, "comm_agree", (rank.pid, value), FLAG_BYTES, _both)
+        return _seen(communicator, agreement)
 
     @mpi.collective()
     def Iagree(self, flag: Buffer) -> RequestHandle:
@@ -143,7 +143,7 @@ class FaultTolerance:
             rank.process.wait([request])
             return self._survivors(rank, found.result)
         communicator = shadow(communicator)
-        made = agree(
+        agreement = agree(
             rank,
             communicator,
             "comm_shrink",
@@ -151,7 +151,7 @@ class FaultTolerance:
             CONTEXT_BYTES,
             lambda *values: _twin(communicator),
         )
-        return self._survivors(rank, made)
+        return self._survivors(rank, agreement)
 
     @mpi.collective()
     def Ishrink(self) -> tuple[Comm, RequestHandle]:
@@ -264,11 +264,11 @@ Flags = dict[int, tuple[int, int]]  # rank -> its pid and its flag
 
 def _both(*groups: Flags) -> list[tuple[int, int]]:
     """(the pid of a member, the flags of all combined) of one group, or of two."""
-    found = []
+    result = []
     for values in groups:
         pid = values[0][0]
-        found.append((pid, reduce(and_, (flag for _, flag in values.values()))))
-    return found
+        result.append((pid, reduce(and_, (flag for _, flag in values.values()))))
+    return result
 
 
 def _seen(communicator: Communicator, made: list[tuple[int, int]]) -> int:

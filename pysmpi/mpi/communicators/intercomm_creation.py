@@ -121,8 +121,8 @@ def _swap(
     receive = Receive(context, remote, me, tag, back)
     buffer = receive.payload = ObjectBuffer()
     rank.process.exchange([send, receive], [send, receive])
-    found: Half | None = buffer.data
-    return found
+    result: Half | None = buffer.data
+    return result
 
 
 def _told(

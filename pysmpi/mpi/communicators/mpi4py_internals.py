@@ -61,9 +61,9 @@ def _hidden(comm: Any) -> Hidden:
         rank = current()
         communicator: Communicator = comm._usable()
         tables = HIDDEN.of(rank)
-        found = tables.get(comm._impl)
-        if found is None:
-            made = agree(
+        result = tables.get(comm._impl)
+        if result is None:
+            agreement = agree(
                 rank,
                 communicator,
                 "commctx",
@@ -72,10 +72,10 @@ def _hidden(comm: Any) -> Hidden:
                 lambda *_: _duplicate(communicator),
                 comm,
             )
-            new, local = next(pair for pair in made if rank.pid in pair[0].group)
+            new, local = next(pair for pair in agreement if rank.pid in pair[0].group)
             first = communicator.inter and joint(communicator)[1] == 0
-            found = tables[comm._impl] = Hidden(new, local, first)
-        return found
+            result = tables[comm._impl] = Hidden(new, local, first)
+        return result
 
 
 def _duplicate(communicator: Communicator) -> list[tuple[Communicator, Communicator]]:

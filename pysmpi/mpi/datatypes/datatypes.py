@@ -123,11 +123,11 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
     def Dup(self) -> Datatype:
         """Duplicate a datatype."""
         record = self._live()
-        made: Datatype = type(self)._of(typerecords.duplicate(record))
+        result: Datatype = type(self)._of(typerecords.duplicate(record))
         if record.marked:
-            made._live().marked = True
-            _attributes.copied(self, made)
-        return made
+            result._live().marked = True
+            _attributes.copied(self, result)
+        return result
 
     Create_dup = Dup
 
@@ -198,8 +198,8 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
         lengths = integers(blocklengths)
         where = integers(displacements, len(lengths))
         types = [handle._live() for handle in handles(datatypes, len(lengths))]
-        made: Datatype = cls._of(typerecords.struct(lengths, where, types))
-        return made
+        result: Datatype = cls._of(typerecords.struct(lengths, where, types))
+        return result
 
     @mpi.local("5.1.3")
     def Create_subarray(
@@ -248,36 +248,36 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
         pair = typerecords.value_index(
             checked(value, "value")._live(), checked(index, "index")._live()
         )
-        made: Datatype = cls._of(pair)
-        return made
+        result: Datatype = cls._of(pair)
+        return result
 
     @classmethod
     @mpi.local("19.1.9")
     def Create_f90_integer(cls, r: int) -> Datatype:
         """Return a bounded integer datatype."""
-        made: Datatype = cls._of(typerecords.f90_integer(cint(r)))
-        return made
+        result: Datatype = cls._of(typerecords.f90_integer(cint(r)))
+        return result
 
     @classmethod
     @mpi.local("19.1.9")
     def Create_f90_real(cls, p: int, r: int) -> Datatype:
         """Return a bounded real datatype."""
-        made: Datatype = cls._of(typerecords.f90_real(cint(p), cint(r)))
-        return made
+        result: Datatype = cls._of(typerecords.f90_real(cint(p), cint(r)))
+        return result
 
     @classmethod
     @mpi.local("19.1.9")
     def Create_f90_complex(cls, p: int, r: int) -> Datatype:
         """Return a bounded complex datatype."""
-        made: Datatype = cls._of(typerecords.f90_complex(cint(p), cint(r)))
-        return made
+        result: Datatype = cls._of(typerecords.f90_complex(cint(p), cint(r)))
+        return result
 
     @classmethod
     @mpi.local("19.1.9")
     def Match_size(cls, typeclass: int, size: int) -> Datatype:
         """Find a datatype matching a specified size in bytes."""
-        made: Datatype = cls._of(typerecords.match_size(cint(typeclass), cint(size)))
-        return made
+        result: Datatype = cls._of(typerecords.match_size(cint(typeclass), cint(size)))
+        return result
 
     @mpi.local("5.1.7")
     def Create_resized(self, lb: int, extent: int) -> Datatype:
@@ -288,8 +288,8 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
     Resized = Create_resized
 
     def _derived(self, record: Type) -> Datatype:
-        made: Datatype = type(self)._of(record)
-        return made
+        result: Datatype = type(self)._of(record)
+        return result
 
     # Life.
 
@@ -534,9 +534,9 @@ def handles(values: Sequence[Datatype], count: int) -> list[Datatype]:
 def _reference(record: Type) -> Datatype:
     """Another handle of a datatype; the program frees it if the datatype is derived."""
     record.references += 1
-    made = object.__new__(Datatype)
-    made._impl = record
-    return made
+    result = object.__new__(Datatype)
+    result._impl = record
+    return result
 
 
 def _live_comm(comm: Any) -> object:
@@ -556,12 +556,12 @@ def _datatype_create(
     else:
         parts = [datatype]
     try:
-        made: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params).Commit()
+        result: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params).Commit()
     finally:
         if free:
             for part in parts:
                 part.free()
-    return made
+    return result
 
 
 def _datatype_decode(

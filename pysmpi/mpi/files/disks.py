@@ -127,7 +127,7 @@ def disk_options(settings: Settings) -> DiskOptions:
     scope = settings.text("disk/scope")
     if scope not in (MACHINE, HOST):
         raise UsageError(f"disk/scope: expected {MACHINE} or {HOST}, got {scope!r}")
-    found = DiskOptions(scope)
+    result = DiskOptions(scope)
     for name, option, parse in (
         ("disk/read-bandwidth", "read_bandwidth", parse_bandwidth),
         ("disk/write-bandwidth", "write_bandwidth", parse_bandwidth),
@@ -139,8 +139,8 @@ def disk_options(settings: Settings) -> DiskOptions:
             raise UsageError(f"{name}: {error}") from None
         if value < 0.0 or value == 0.0 and option != "latency":
             raise UsageError(f"{name}: expected a positive number, got {settings.text(name)!r}")
-        setattr(found, option, value)
-    return found
+        setattr(result, option, value)
+    return result
 
 
 def disk_of(rank: Rank) -> Disk:

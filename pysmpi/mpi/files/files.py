@@ -113,18 +113,18 @@ class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE,
         communicator = comm._usable()
         universe, members = rank.universe, communicator.group
         process = rank.process
-        made = agree(
+        agreement = agree(
             rank, communicator, "file_open", (path, mode, _permissions(hints)), NAME,
             lambda values: _opened(universe, members, values),
         )  # fmt: skip
         disk = disk_of(rank)
         process.wait_until(rank.engine.now + disk.latency)
-        if isinstance(made, FileError):
-            FILE_NULL._raise(made)
-        side = FileSide(rank, made, disk)
+        if isinstance(agreement, FileError):
+            FILE_NULL._raise(agreement)
+        side = FileSide(rank, agreement, disk)
         side.hint(hints)
         if mode & c.MODE_APPEND:
-            side.pointer = made.pointer
+            side.pointer = agreement.pointer
         file = cls._of(side)
         errhandlers.adopt(file)
         return file
@@ -370,10 +370,10 @@ class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE,
     @mpi.file("14.4.3")
     def Seek(self, offset: int, whence: int = c.SEEK_SET) -> None:
         """Update the individual file pointer."""
-        number, way = offset_argument(offset), cint(whence)
+        number, route = offset_argument(offset), cint(whence)
         side = self._seekable()
         try:
-            side.pointer = side.sought(number, way, side.pointer)
+            side.pointer = side.sought(number, route, side.pointer)
         except FileError as error:
             self._raise(error)
 
@@ -389,13 +389,13 @@ class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE,
     @mpi.file("14.4.4")
     def Seek_shared(self, offset: int, whence: int = c.SEEK_SET) -> None:
         """Update the shared file pointer."""
-        number, way = offset_argument(offset), cint(whence)
+        number, route = offset_argument(offset), cint(whence)
         side = self._seekable()
 
         def move(value: tuple[int, int]) -> None:
             side.file.pointer = side.sought(*value, side.file.pointer)
 
-        self._together("seek_shared", (number, way), move)
+        self._together("seek_shared", (number, route), move)
 
     @mpi.file("14.4.4")
     def Get_position_shared(self) -> int:

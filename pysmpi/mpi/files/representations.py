@@ -84,12 +84,12 @@ class Converted(Representation):
         return self._outside(record).layout
 
     def _outside(self, record: Type) -> Type:
-        found = self.kept.get(record)
-        if found is None:
-            found = self._leaf(record) if record.predefined else _rebuilt(record, self._outside)
+        result = self.kept.get(record)
+        if result is None:
+            result = self._leaf(record) if record.predefined else _rebuilt(record, self._outside)
             if record.predefined:
-                self.kept[record] = found
-        return found
+                self.kept[record] = result
+        return result
 
     def _leaf(self, record: Type) -> Type:
         size = self.size(record)
@@ -226,8 +226,8 @@ def _packed_type(record: Type) -> Datatype:
     """A datatype; its consecutive copies are the packed data of `record`."""
     basics = list(leaves(record.layout.signature))
     if len(basics) == 1:
-        made: Datatype = Datatype._wrap(basics[0])
-        return made
+        result: Datatype = Datatype._wrap(basics[0])
+        return result
     types: list[Datatype] = []
     lengths: list[int] = []
     _flatten(record.layout.signature, 1, types, lengths)
@@ -254,8 +254,8 @@ def _rebuilt(record: Type, outside: Callable[[Type], Type]) -> Type:
     types = [Datatype._wrap(outside(part)) for part in record.types]
     arguments = decoding.parameters(record, types)
     name = decoding.COMBINERS[record.combiner].lower()
-    made: Type = getattr(types[0] if types else Datatype, f"Create_{name}")(**arguments)._live()
-    return made
+    result: Type = getattr(types[0] if types else Datatype, f"Create_{name}")(**arguments)._live()
+    return result
 
 
 NATIVE = Representation("native")

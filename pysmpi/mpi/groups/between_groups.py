@@ -38,8 +38,8 @@ JOINT: StateSlot[Communicator, Joint] = StateSlot(Communicator)
 
 def joint(communicator: Communicator) -> Joint:
     """The context of both sides, the first rank in it of this side, and the side that is first."""
-    known = JOINT.peek(communicator)
-    if known is None:
+    result = JOINT.peek(communicator)
+    if result is None:
         sides = sorted((communicator, communicator.remote), key=lambda side: side.coll.number)
         members = [*sides[0].coll.members, *sides[1].coll.members]
         context = Context(communicator.universe.next_context(), members)
@@ -47,8 +47,8 @@ def joint(communicator: Communicator) -> Joint:
         places = Joint(context, 0, sides[0]), Joint(context, sides[0].size, sides[0])
         for side, place in zip(sides, places):
             JOINT.put(side, place)
-        known = places[sides.index(communicator)]
-    return known
+        result = places[sides.index(communicator)]
+    return result
 
 
 class Sides:

@@ -319,11 +319,11 @@ def _stacked(
             results = operator.ufunc.reduce(rows, axis=0, dtype=rows.dtype, keepdims=True)
     if logical:
         results = results.astype(dtype)
-    found = [row.tobytes() for row in results]
+    result = [row.tobytes() for row in results]
     if keep:
         # The first contribution is not combined: it does not change, logical or not.
-        found[0] = bytes(streams[0])
-    return found
+        result[0] = bytes(streams[0])
+    return result
 
 
 def _fold_in_memory(

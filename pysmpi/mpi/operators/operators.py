@@ -123,9 +123,9 @@ class Op(Handle, kind=6, null=_NULL, error=c.ERR_OP):
         operator.meter = meters.get(code)
         if operator.meter is None:
             operator.meter = meters[code] = OperatorMeter()
-        made: Op = cls._of(operator)
-        made._user = operator
-        return made
+        result: Op = cls._of(operator)
+        result._user = operator
+        return result
 
     @mpi.local("6.9.5")
     def Free(self) -> None:

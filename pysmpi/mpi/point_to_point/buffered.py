@@ -77,20 +77,20 @@ def attach(owner: object, buf: object, subject: object = None) -> None:
 def detach(owner: object) -> object:
     """Wait for the messages in a buffer; return the object that was attached."""
     flush(owner)
-    found = _table(current()).pop(owner, None)
-    if found is None or found.obj is None:
+    attached = _table(current()).pop(owner, None)
+    if attached is None or attached.obj is None:
         return None
-    return found.obj
+    return attached.obj
 
 
 def flush(owner: object) -> None:
     """Wait until all messages in a buffer have been transferred."""
     rank = current()
-    found = _table(rank).get(owner)
-    if found is None:
+    attached = _table(rank).get(owner)
+    if attached is None:
         return
     process = rank.process
-    process.wait([arrival(send) for send in found.pending()])
+    process.wait([arrival(send) for send in attached.pending()])
 
 
 def arrival(send: Send) -> KernelRequest:
@@ -104,21 +104,21 @@ def arrival(send: Send) -> KernelRequest:
 def reserve(rank: Rank, comm: Any, send: Send) -> None:
     """Take room for a message in the buffer that is attached for it."""
     table = _table(rank)
-    found = table.get(comm._impl)
-    if found is None:
-        found = table.get(PROCESS)
+    attached = table.get(comm._impl)
+    if attached is None:
+        attached = table.get(PROCESS)
     needed = send.nbytes + BSEND_OVERHEAD
-    if found is None:
+    if attached is None:
         fail(ERR_BUFFER, f"no buffer is attached for a message of {send.nbytes} bytes", comm)
-    used = sum(other.nbytes + BSEND_OVERHEAD for other in found.pending())
-    if used + needed > found.nbytes:
+    used = sum(other.nbytes + BSEND_OVERHEAD for other in attached.pending())
+    if used + needed > attached.nbytes:
         fail(
             ERR_BUFFER,
             f"a message takes {needed} bytes of the attached buffer, where {used} of "
-            f"{found.nbytes} are taken",
+            f"{attached.nbytes} are taken",
             comm,
         )
-    found.sends.append(send)
+    attached.sends.append(send)
 
 
 class BufferedSends:
@@ -202,8 +202,8 @@ class BufferedSends:
 def flush_later(owner: object, subject: object) -> Request:
     """A request that completes once the messages in a buffer have been transferred."""
     rank = current()
-    found = _table(rank).get(owner)
-    sends = [] if found is None else found.pending()
+    attached = _table(rank).get(owner)
+    sends = [] if attached is None else attached.pending()
     operation = RequestOperation(rank, subject)
     operation.request = joint(rank, [arrival(send) for send in sends])
     return Request._of(operation)

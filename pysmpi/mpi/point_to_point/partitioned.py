@@ -274,12 +274,12 @@ class PartitionedReceive(Partitioned):
         if self.request is None:
             return True
         rank = self.rank
-        found = poll(
+        result = poll(
             rank, lambda: bool(self.pieces) and self.pieces[self.message_of(partition)].done
         )
-        if found:
+        if result:
             rank.polls = 0
-        return found
+        return result
 
     def fill(self, status: Status | None) -> int:
         error = ERR_TRUNCATE if any(piece.truncated for piece in self.pieces) else SUCCESS

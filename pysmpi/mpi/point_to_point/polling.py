@@ -69,9 +69,9 @@ class Watch:
         engine = rank.engine
         if engine.before is not None or engine.more_now():
             return False  # a rank waits for the world outside, or more happens at this instant
-        for pid, (compute, date) in self.seen.items():
+        for pid, (compute, time) in self.seen.items():
             computed = rank.universe.ranks[pid].process.compute_seconds - compute
-            if computed > COMPUTE * (engine.now - date):
+            if computed > COMPUTE * (engine.now - time):
                 return False
         processes = engine.processes_ready()
         coming: list[Event] = [event for _, event in engine.queue.all()]

@@ -114,19 +114,19 @@ class Locks:
 
     def ahead(self, claim: LockClaim) -> list[int]:
         """The ranks for which a claim waits: current holders, and earlier claims."""
-        found: dict[int, None] = {}
+        result: dict[int, None] = {}
         queues = self.queues if claim.target == ALL else [claim.target]
         for target in queues:
             queue = self.queues[target]
             for other in (*queue.holders.values(), *queue.waiting):
                 first = other.request.done or other.order < claim.order
                 if first and (other.exclusive or claim.exclusive):
-                    found[other.origin] = None
+                    result[other.origin] = None
         if claim.exclusive:
             for other in (*self.everywhere.values(), *self.waiting):
                 if other.request.done or other.order < claim.order:
-                    found[other.origin] = None
-        return sorted(found)
+                    result[other.origin] = None
+        return sorted(result)
 
     def _serve(self, target: int, now: float) -> None:
         """Grant the possible claims of one process, in order."""

@@ -58,8 +58,8 @@ class TopologyCreation:
         communicator = self._usable()
         grid = _grid(dims, periods)
         _check_grid(self, communicator, grid, ERR_ARG)
-        made: Cartcomm = _create(self, communicator, "cart_create", grid, reorder)
-        return made
+        result: Cartcomm = _create(self, communicator, "cart_create", grid, reorder)
+        return result
 
     @mpi.collective("8.5.3")
     def Create_graph(
@@ -69,8 +69,8 @@ class TopologyCreation:
         communicator = self._usable()
         graph = _graph(index, edges)
         _check_graph(self, communicator, graph)
-        made: Graphcomm = _create(self, communicator, "graph_create", graph, reorder)
-        return made
+        result: Graphcomm = _create(self, communicator, "graph_create", graph, reorder)
+        return result
 
     @mpi.collective("8.5.4")
     def Create_dist_graph_adjacent(
@@ -107,8 +107,8 @@ class TopologyCreation:
             return _equip(communicator, graph, truth(reorder))
 
         new = agree(rank, communicator, "dist_graph", (edges, weighted), CONTEXT_BYTES, make, self)
-        made: Distgraphcomm = _handle(self, new, rank)
-        return made
+        result: Distgraphcomm = _handle(self, new, rank)
+        return result
 
     @mpi.collective("8.5.4")
     def Create_dist_graph(
@@ -141,8 +141,8 @@ class TopologyCreation:
 
         new, traffic = agree(rank, communicator, "dist_graph", declared, CONTEXT_BYTES, make, self)
         _exchange(rank, communicator, traffic)
-        made: Distgraphcomm = _handle(self, new, rank)
-        return made
+        result: Distgraphcomm = _handle(self, new, rank)
+        return result
 
     @mpi.collective("8.5.8")
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | None = None) -> int:

@@ -172,9 +172,9 @@ def balanced(total: int, count: int) -> tuple[int, ...]:
                     return (first, *others)
         return None
 
-    found = split(total, count, total)
-    assert found is not None
-    return found
+    result = split(total, count, total)
+    assert result is not None
+    return result
 
 
 def _divisors(total: int) -> list[int]:

@@ -51,13 +51,13 @@ class Places:
     def distance(self, one: int, other: int) -> float:
         """The seconds of a message between two hosts."""
         key = one * len(self.slots) + other
-        found = self._distances.get(key)
-        if found is None:
+        result = self._distances.get(key)
+        if result is None:
             plan = self.engine.book.plan(self.slots[one], self.slots[other], PROBE)
             rate: float = min([plan.bound, *(link.capacity for link in plan.constraints)])
-            found = plan.latency + (plan.volume / (rate * plan.factor) if rate > 0.0 else 0.0)
-            self._distances[key] = found
-        return found
+            result = plan.latency + (plan.volume / (rate * plan.factor) if rate > 0.0 else 0.0)
+            self._distances[key] = result
+        return result
 
     def cost(self, topology: Any, order: Sequence[int]) -> float:
         """The seconds of a message over every edge, if rank i is process `order[i]`."""
@@ -164,15 +164,15 @@ class Region:
 
     def grow(self, seed: int, count: int) -> list[int]:
         """Place `count` vertices, each hanging as much as possible on those before it."""
-        found: list[int] = []
+        result: list[int] = []
         pull: dict[int, int] = {}
         heap: list[tuple[int, int, int]] = []
         vertex = seed
         while True:
-            found.append(vertex)
+            result.append(vertex)
             self.place(vertex)
-            if len(found) == count:
-                return found
+            if len(result) == count:
+                return result
             for other, weight in self.neighbors[vertex].items():
                 if self.free[other]:
                     pull[other] = pull.get(other, 0) + weight

@@ -174,7 +174,7 @@ class Cartcomm(Topocomm):
         communicator = self._usable()
         grid: Grid = communicator.topology
         remain = [bool(keep) for keep in integers(remain_dims, len(grid.dims))]
-        made = agree(
+        agreement = agree(
             rank,
             communicator,
             "cart_sub",
@@ -183,7 +183,7 @@ class Cartcomm(Topocomm):
             lambda _: _slices(communicator, remain),
             self,
         )
-        new = made[grid.slice_of(communicator.rank_of(rank.pid), remain)]
+        new = agreement[grid.slice_of(communicator.rank_of(rank.pid), remain)]
         handle = Cartcomm._of(new)
         errhandlers.inherit(self, handle)
         return handle
@@ -198,11 +198,11 @@ def _slices(
     for rank in range(grid.size):
         members.setdefault(grid.slice_of(rank, remain), []).append(communicator.group[rank])
     lower = grid.keep(remain)
-    made = {}
+    result = {}
     for where, pids in members.items():
-        new = made[where] = new_communicator(communicator.universe, pids)
+        new = result[where] = new_communicator(communicator.universe, pids)
         new.topology = lower
-    return made
+    return result
 
 
 @mpi.local("8.5.2")

@@ -152,19 +152,19 @@ def network_of(platform: Platform) -> tuple[float, float]:
 def _own_factor(settings: Settings, name: str) -> Piecewise | None:
     """A factor that the run or the machine gives."""
     common = {"lat-factor": "network/latency-factor", "bw-factor": "network/bandwidth-factor"}[name]
-    found = settings.value(f"smpi/{name}")
-    found = settings.value(common) if found is None else found
-    assert found is None or isinstance(found, Piecewise)
-    return found
+    result = settings.value(f"smpi/{name}")
+    result = settings.value(common) if result is None else result
+    assert result is None or isinstance(result, Piecewise)
+    return result
 
 
 def _factor(settings: Settings, name: str, preset: str, own: bool) -> Piecewise:
     common = {"lat-factor": "network/latency-factor", "bw-factor": "network/bandwidth-factor"}[name]
-    found = settings.value(f"smpi/{name}") if own else None
-    if found is None:
-        found = settings.value(common, preset)
-    assert isinstance(found, Piecewise)
-    return found
+    result = settings.value(f"smpi/{name}") if own else None
+    if result is None:
+        result = settings.value(common, preset)
+    assert isinstance(result, Piecewise)
+    return result
 
 
 FLOW = (

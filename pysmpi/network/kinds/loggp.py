@@ -85,31 +85,31 @@ class DelayTransport(Transport):
 
     def _cards(self, host: Host) -> tuple[Port, Port]:
         """The ports of a host, outwards and inwards."""
-        found = self.cards.get(host.index)
-        if found is None:
-            found = self.cards[host.index] = Port(), Port()
-        return found
+        result = self.cards.get(host.index)
+        if result is None:
+            result = self.cards[host.index] = Port(), Port()
+        return result
 
     def os(self, src: Host, nbytes: int) -> float:
         """The sender's overhead (s)."""
-        found = self.own_sending or self.sending.of(src)
-        return float(found.affine(nbytes))
+        result = self.own_sending or self.sending.of(src)
+        return float(result.affine(nbytes))
 
     def os_fixed(self, src: Host, nbytes: int) -> float:
         """The part of the sender's overhead that does not grow with the size (s)."""
-        found = self.own_sending or self.sending.of(src)
-        return float(found.factor(nbytes))
+        result = self.own_sending or self.sending.of(src)
+        return float(result.factor(nbytes))
 
     def orecv(self, dst: Host, nbytes: int) -> float:
         """The receiver's overhead (s)."""
-        found = self.own_receiving or self.receiving.of(dst)
-        return float(found.affine(nbytes))
+        result = self.own_receiving or self.receiving.of(dst)
+        return float(result.affine(nbytes))
 
     def way(self, src: Host, dst: Host) -> tuple[float, float]:
         """L (s) and G (s/byte) between two hosts."""
         key = src.index, dst.index
-        found = self.ways.get(key)
-        if found is None:
+        result = self.ways.get(key)
+        if result is None:
             links = self.platform.way(src, dst)
             latency = sum(link.latency for link in links)
             per_byte = 1.0 / min(link.bandwidth for link in links)
@@ -118,8 +118,8 @@ class DelayTransport(Transport):
                 per_byte = self.per_byte if self.per_byte is not None else per_byte
             if len(self.ways) >= 1 << 18:
                 self.ways.clear()
-            found = self.ways[key] = latency, per_byte
-        return found
+            result = self.ways[key] = latency, per_byte
+        return result
 
 
 _OVERHEADS = (

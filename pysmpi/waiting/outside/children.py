@@ -85,13 +85,13 @@ class Children:
         forks = real.__name__ in ("fork", "forkpty")
 
         def start(*args: object, **kwargs: object) -> Any:
-            found = reactor()
-            if found is None:
+            current = reactor()
+            if current is None:
                 answer = real(*args, **kwargs)
                 if forks and not simulates():
                     self._fork_of_a_fork(answer)
                 return answer
-            changing(found)
+            changing(current)
             separate()
             self.started.prepare()
             begin, computed = monotonic(), thread_time()
@@ -107,7 +107,7 @@ class Children:
             if isinstance(pid, int) and pid:
                 # The time of the operating system is not on the clock of this thread.
                 waited = monotonic() - begin - (thread_time() - computed)
-                self.born(found, pid)
+                self.born(current, pid)
                 ranks.current().sleep(max(0.0, waited))
             return answer
 
@@ -136,13 +136,13 @@ class Children:
 
     def system(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def system(command: object) -> int:
-            found = reactor()
-            if found is None:
+            current = reactor()
+            if current is None:
                 return real(command)  # type: ignore[no-any-return]
             separate()
             self.started.prepare()
             pid = _shell(command, {MARK: self.started.mark})
-            self.born(found, pid)
+            self.born(current, pid)
             return int(os.waitpid(pid, 0)[1])
 
         return system
@@ -153,8 +153,8 @@ class Children:
         """`waitpid` and `wait4`, or, if no process is given, `wait` and `wait3`."""
 
         def wait(*args: Any, **kwargs: Any) -> Any:
-            found = reactor()
-            if found is None:
+            current = reactor()
+            if current is None:
                 return real(*args, **kwargs)
             if pid_given:
                 pid, options = _waitpid_arguments(*args, **kwargs)
@@ -169,7 +169,7 @@ class Children:
                     try:
                         answer = call(candidate, options | os.WNOHANG)
                     except ChildProcessError:
-                        self.gone(found, candidate)
+                        self.gone(current, candidate)
                         candidates.remove(candidate)
                         if not candidates:
                             raise
@@ -178,19 +178,19 @@ class Children:
                         return answer
                 return None
 
-            answer = self._await(found, candidates, look, options)
+            answer = self._await(current, candidates, look, options)
             if answer is None:
                 return (0, 0) if call is _waitpid else (0, 0, _no_usage())
             if not (os.WIFSTOPPED(answer[1]) or os.WIFCONTINUED(answer[1])):
-                self.gone(found, answer[0])
+                self.gone(current, answer[0])
             return answer
 
         return wait
 
     def waitid(self, real: Callable[..., object]) -> Callable[..., Any]:
         def waitid(idtype: int, id: int, options: int, /) -> Any:
-            found = reactor()
-            if found is None:
+            current = reactor()
+            if current is None:
                 return real(idtype, id, options)
             candidates = self.candidates(-1) if idtype == os.P_ALL else [id]
 
@@ -203,12 +203,12 @@ class Children:
                 return None
 
             pids = candidates if idtype in (os.P_ALL, os.P_PID) else []
-            answer = self._await(found, pids, look, options)
+            answer = self._await(current, pids, look, options)
             ended = answer is not None and answer.si_code in (
                 os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED
             )  # fmt: skip
             if ended and not options & os.WNOWAIT:
-                self.gone(found, answer.si_pid)
+                self.gone(current, answer.si_pid)
             return answer
 
         return waitid
@@ -263,32 +263,32 @@ class Children:
 
 def _all_children() -> set[int] | None:
     """The children of this process; None if the system does not list them."""
-    found: set[int] = set()
+    result: set[int] = set()
     try:
         for task in _listdir("/proc/self/task"):
             try:
                 with _open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
-                    found.update(map(int, file.read().split()))
+                    result.update(map(int, file.read().split()))
             except ProcessLookupError:
                 continue  # The thread has ended.
     except OSError:
         return None
-    return found
+    return result
 
 
 def _handles(pids: list[int]) -> list[int]:
     """Descriptors that become readable when a process ends; None if one has no descriptor."""
-    found: list[int] = []
+    result: list[int] = []
     if _pidfd_open is None:
-        return found
+        return result
     try:
         for pid in pids:
-            found.append(_pidfd_open(pid))
+            result.append(_pidfd_open(pid))
     except (OSError, OverflowError):
-        for fd in found:
+        for fd in result:
             _close(fd)
         return []
-    return found
+    return result
 
 
 def _changed(pids: list[int]) -> Callable[[], bool]:

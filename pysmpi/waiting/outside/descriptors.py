@@ -60,23 +60,23 @@ def _reading(real: Callable[..., object]) -> Callable[..., object]:
     """A function that reads the descriptor that is its first argument."""
 
     def read(fd: object, *args: object) -> Any:
-        found = reactor()
-        if found is None or type(fd) is not int or not may_block(fd):
+        current = reactor()
+        if current is None or type(fd) is not int or not may_block(fd):
             return real(fd, *args)
         if _get_blocking(fd):
-            until_ready(found, fd, READ)
+            until_ready(current, fd, READ)
         else:
             try:
-                changing(found)
+                changing(current)
                 data = real(fd, *args)
             except BlockingIOError:
-                found.missed([fd])
+                current.missed([fd])
                 raise
-            found.changed()
+            current.changed()
             return data
-        changing(found)
+        changing(current)
         data = real(fd, *args)
-        found.changed()  # room is available again
+        current.changed()  # room is available again
         return data
 
     return read
@@ -105,10 +105,10 @@ def write_all(found: Reactor, fd: int, data: Any) -> int:
 
 def _os_write(real: Callable[..., Any]) -> Callable[..., object]:
     def write(fd: object, data: object, /) -> int:
-        found = reactor()
-        if found is None or type(fd) is not int or not may_block(fd):
+        current = reactor()
+        if current is None or type(fd) is not int or not may_block(fd):
             return real(fd, data)  # type: ignore[no-any-return]
-        return _write_to(found, fd, data, lambda: real(fd, data))  # type: ignore[no-any-return]
+        return _write_to(current, fd, data, lambda: real(fd, data))  # type: ignore[no-any-return]
 
     return write
 
@@ -139,11 +139,11 @@ def _is_for_user(found: Reactor, fd: int) -> bool:
 
 def _os_writev(real: Callable[..., Any]) -> Callable[..., object]:
     def writev(fd: Any, buffers: Any, /) -> int:
-        found = reactor()
-        if found is None or type(fd) is not int or not may_block(fd):
+        current = reactor()
+        if current is None or type(fd) is not int or not may_block(fd):
             return real(fd, buffers)  # type: ignore[no-any-return]
         data = b"".join(bytes(memoryview(part)) for part in buffers)
-        return _write_to(found, fd, data, lambda: real(fd, buffers))  # type: ignore[no-any-return]
+        return _write_to(current, fd, data, lambda: real(fd, buffers))  # type: ignore[no-any-return]
 
     return writev
 
@@ -152,15 +152,15 @@ def _telling(real: Callable[..., object]) -> Callable[..., object]:
     """A function that may end waits of others, and changes the holders of descriptors."""
 
     def call(*args: object, **kwargs: object) -> Any:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(*args, **kwargs)
-        changing(found)
+        changing(current)
         try:
             return real(*args, **kwargs)
         finally:
-            found.generation += 1
-            found.changed()
+            current.generation += 1
+            current.changed()
 
     return call
 
@@ -182,11 +182,11 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
 
     def blocks(self: Any) -> Reactor | None:
         """The reactor, if a call on this file may take long."""
-        found = reactor()
-        if found is None or self.closed:
+        result = reactor()
+        if result is None or self.closed:
             return None
         fd = self.fileno()
-        return found if may_block(fd) and _get_blocking(fd) else None
+        return result if may_block(fd) and _get_blocking(fd) else None
 
     def before(self: Any) -> None:
         found = blocks(self)
@@ -195,9 +195,9 @@ def _file_methods() -> dict[str, Callable[..., Any]]:
             changing(found)
 
     def after() -> None:
-        found = reactor()
-        if found is not None:
-            found.changed()
+        current = reactor()
+        if current is not None:
+            current.changed()
 
     def read(self: Any, size: Any = -1, /) -> Any:
         if size is None or size < 0:

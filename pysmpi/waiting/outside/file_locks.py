@@ -34,11 +34,11 @@ def patch_locks(patches: Patches, module: ModuleType, replacements: Replacements
 
 def _flock(real: Callable[..., object], module: ModuleType) -> Callable[..., object]:
     def flock(fd: object, operation: int, /) -> object:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(fd, operation)
         waits = not operation & (module.LOCK_NB | module.LOCK_UN)
-        return _take(found, lambda: real(fd, operation | module.LOCK_NB), waits)
+        return _take(current, lambda: real(fd, operation | module.LOCK_NB), waits)
 
     return flock
 
@@ -47,18 +47,18 @@ def _lockf(
     real: Callable[..., object], control: Callable[..., object], module: ModuleType
 ) -> Callable[..., object]:
     def lockf(fd: object, cmd: int, len: int = 0, start: int = 0, whence: int = 0, /) -> object:
-        found = reactor()
+        current = reactor()
         kinds = {
             module.LOCK_UN: module.F_UNLCK,
             module.LOCK_SH: module.F_RDLCK,
             module.LOCK_EX: module.F_WRLCK,
         }
         kind = kinds.get(cmd & ~module.LOCK_NB)
-        if found is None or kind is None:
+        if current is None or kind is None:
             return real(fd, cmd, len, start, whence)
         lock = _LOCK.pack(kind, whence, start, len, 0)
         waits = not cmd & (module.LOCK_NB | module.LOCK_UN)
-        _take(found, lambda: control(fd, module.F_OFD_SETLK, lock), waits)
+        _take(current, lambda: control(fd, module.F_OFD_SETLK, lock), waits)
         return None
 
     return lockf
@@ -74,15 +74,15 @@ def _fcntl(real: Callable[..., object], module: ModuleType) -> Callable[..., Any
     }
 
     def fcntl(fd: object, cmd: int, arg: object = 0, /) -> Any:
-        found = reactor()
-        if found is None or cmd not in of_open_file or not isinstance(arg, (bytes, bytearray)):
+        current = reactor()
+        if current is None or cmd not in of_open_file or not isinstance(arg, (bytes, bytearray)):
             return real(fd, cmd, arg)
         if len(arg) < _LOCK.size - 4:
             return real(fd, cmd, arg)
         kind, whence, start, length, _ = _LOCK.unpack(bytes(arg[: _LOCK.size]).ljust(_LOCK.size))
         lock = _LOCK.pack(kind, whence, start, length, 0)
         waits = cmd in (module.F_SETLKW, module.F_OFD_SETLKW)
-        return _take(found, lambda: real(fd, of_open_file[cmd], lock), waits)
+        return _take(current, lambda: real(fd, of_open_file[cmd], lock), waits)
 
     return fcntl
 

@@ -32,14 +32,14 @@ class PeerSide(IntEnum):
 
 def leaves(fds: Iterable[int], depth: int = 0) -> list[int]:
     """Some descriptors; epoll instances are replaced by the descriptors that they watch."""
-    found: list[int] = []
+    result: list[int] = []
     for fd in fds:
         watched = _watched(fd) if depth < 3 else None
         if watched is None:
-            found.append(fd)
+            result.append(fd)
         else:
-            found += leaves(watched, depth + 1)
-    return found
+            result += leaves(watched, depth + 1)
+    return result
 
 
 def is_pipe(fd: int) -> bool:
@@ -95,17 +95,17 @@ def content(path: str) -> str:
 
 def _links(pid: int | str) -> dict[str, list[int]]:
     """The files of the descriptors of a process, such as `pipe:[123]`, and their numbers."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     try:
         names = _listdir(f"/proc/{pid}/fd")
     except OSError:
-        return found
+        return result
     for name in names:
         try:
-            found.setdefault(_readlink(f"/proc/{pid}/fd/{name}"), []).append(int(name))
+            result.setdefault(_readlink(f"/proc/{pid}/fd/{name}"), []).append(int(name))
         except OSError:
             continue
-    return found
+    return result
 
 
 def _flags(pid: int | str, fd: int) -> int:
@@ -151,15 +151,15 @@ def other_children() -> bool:
 
 def _own_children() -> list[int]:
     me = _getpid()
-    found = []
+    result = []
     for pid in descendants():
         try:
             words = content(f"/proc/{pid}/stat").rpartition(")")[2].split()
         except OSError:
             continue
         if len(words) > 1 and int(words[1]) == me and words[0] != "Z":
-            found.append(pid)
-    return found
+            result.append(pid)
+    return result
 
 
 # Processes of `multiprocessing` that only answer this one.
@@ -185,12 +185,12 @@ def descendants() -> list[int]:
             continue
         if len(words) > 1:
             parents.setdefault(int(words[1]), []).append(int(name))
-    found: list[int] = []
+    result: list[int] = []
     level = [_getpid()]
     while level:
         level = [child for pid in level for child in parents.get(pid, ())]
-        found += level
-    return found
+        result += level
+    return result
 
 
 def _side_of_pipe(fd: int, status: os.stat_result) -> PeerSide:

@@ -57,8 +57,8 @@ def _some(answer: Any) -> bool:
 
 def _select(real: Callable[..., Any]) -> Callable[..., object]:
     def select_(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> object:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(rlist, wlist, xlist, timeout)
         if timeout is not None and not _is_timeout(timeout):
             return real(rlist, wlist, xlist, timeout)  # raises the error
@@ -74,7 +74,7 @@ def _select(real: Callable[..., Any]) -> Callable[..., object]:
                 for one in members
             ]
 
-        return _patiently(found, lambda: real(*lists, 0), fds, _plain(timeout))
+        return _patiently(current, lambda: real(*lists, 0), fds, _plain(timeout))
 
     return select_
 
@@ -103,15 +103,15 @@ class _Poll:
 
     def poll(self, timeout: float | None = None, /) -> Any:
         """Polls the set of registered file descriptors; `timeout` is in milliseconds."""
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return self._real.poll(timeout)
         if timeout is not None and not _is_timeout(timeout, _MOST * 1e-3, 1e-3):
             return self._real.poll(timeout)  # raises the error, or does not wait
         seconds = _plain(timeout)
         seconds = None if seconds is None or seconds < 0 else seconds * 1e-3
         return _patiently(
-            found, lambda: self._real.poll(0), lambda: list(self._fds.items()), seconds
+            current, lambda: self._real.poll(0), lambda: list(self._fds.items()), seconds
         )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -139,8 +139,8 @@ def _make_poll(real: Callable[[], Any]) -> Callable[[], object]:
 def _epoll_poll(real: Callable[..., Any]) -> Callable[..., object]:
     def poll(self: Any, timeout: Any = None, maxevents: int = -1) -> Any:
         """Wait for events on the epoll file descriptor."""
-        found = reactor()
-        if found is None or self.closed:
+        current = reactor()
+        if current is None or self.closed:
             return real(self, timeout, maxevents)
         if timeout is not None and not _is_timeout(timeout, _MOST * 1e-3):
             return real(self, timeout, maxevents)  # raises the error
@@ -148,7 +148,7 @@ def _epoll_poll(real: Callable[..., Any]) -> Callable[..., object]:
         if seconds is not None and seconds < 0:
             seconds = None
         fds = [(self.fileno(), READ)]
-        return _patiently(found, lambda: real(self, 0, maxevents), lambda: fds, seconds)
+        return _patiently(current, lambda: real(self, 0, maxevents), lambda: fds, seconds)
 
     return poll
 

@@ -149,11 +149,11 @@ class Reactor:
             wait.side = self.side([fd for fd, _ in wait.fds])
         gate = wait.gate = fiber.gate = KernelRequest()
         waits = [gate]
-        date = 0.0
+        time = 0.0
         if timeout is not None:
             rank.beat()
-            date = engine.now + max(0.0, timeout)
-            waits.append(engine.alarm(date))
+            time = engine.now + max(0.0, timeout)
+            waits.append(engine.alarm(time))
         wait.virtual, wait.real = engine.now, monotonic()
         before = process.comm_seconds
         self._add(wait)
@@ -166,7 +166,7 @@ class Reactor:
             fiber.gate = None
             process.comm_seconds = before
             if timeout is not None and not waits[1].done:
-                engine.call_off(date, waits[1])
+                engine.call_off(time, waits[1])
         fiber.pace = None
         rank.leave()
         if alarm is not None and not gate.done:
@@ -300,12 +300,12 @@ class Reactor:
             # The resolution of poll(2); shorter sleeps are exact enough.
             sleep(milliseconds * 1e-3)
             milliseconds = 0.0
-        found = []
+        result = []
         for fd, events in self._poll.poll(milliseconds):
             for wanted, wait in self._by_fd[fd]:
-                if events & (wanted | _ALWAYS) and wait not in found:
-                    found.append(wait)
-        return found
+                if events & (wanted | _ALWAYS) and wait not in result:
+                    result.append(wait)
+        return result
 
     def _look_at_all(self, seconds: float = 0.0, idle: bool = False) -> bool:
         """Resume finished waits, after at most `seconds`; return whether there were any."""
@@ -328,13 +328,13 @@ class Reactor:
         if gate is None or gate.done:
             return
         now = engine.now
-        date = now
+        time = now
         if wait.side is PeerSide.OUTSIDE:
-            date = wait.virtual + (monotonic() - wait.real)
+            time = wait.virtual + (monotonic() - wait.real)
         elif idle:
-            date = now + (monotonic() - self._idle_since)
-        if date > now:
-            engine.complete_at(date, gate)
+            time = now + (monotonic() - self._idle_since)
+        if time > now:
+            engine.complete_at(time, gate)
         else:
             gate.complete(now)
 
@@ -411,11 +411,11 @@ def reactor() -> Reactor | None:
         universe = rank.universe
     except AttributeError:
         return None
-    found = _REACTOR.peek(universe)
-    if found is None:
-        found = Reactor(rank.engine)
-        _REACTOR.put(universe, found)
-    return found
+    result = _REACTOR.peek(universe)
+    if result is None:
+        result = Reactor(rank.engine)
+        _REACTOR.put(universe, result)
+    return result
 
 
 def waits_for_outside(universe: ranks.Universe, aside: Iterable[object] = ()) -> bool:

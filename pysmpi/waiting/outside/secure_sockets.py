@@ -26,28 +26,28 @@ def patch_ssl(patches: Patches, module: ModuleType) -> None:
 
 def _patient(module: ModuleType, real: Callable[..., Any]) -> Callable[..., object]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = reactor()
-        if found is None or self.fileno() < 0:
+        current = reactor()
+        if current is None or self.fileno() < 0:
             return real(self, *args, **kwargs)
         timeout = self.gettimeout()
-        end = None if not timeout else found.now() + timeout
+        end = None if not timeout else current.now() + timeout
         while True:
-            changing(found)
+            changing(current)
             self.settimeout(0.0)
             try:
                 return real(self, *args, **kwargs)
             except (module.SSLWantReadError, module.SSLWantWriteError) as error:
                 wanted = READ if isinstance(error, module.SSLWantReadError) else WRITE
                 if timeout == 0.0:
-                    found.missed([self.fileno()])
+                    current.missed([self.fileno()])
                     raise
             finally:
                 if self.fileno() >= 0:
                     self.settimeout(timeout)
-                found.changed()
-            left = None if end is None else end - found.engine.now
+                current.changed()
+            left = None if end is None else end - current.engine.now
             if left is not None and left <= 0.0:
                 raise TimeoutError(f"The {real.__name__} operation timed out")
-            found.wait([(self.fileno(), wanted)], left)
+            current.wait([(self.fileno(), wanted)], left)
 
     return like(real, method)

@@ -56,10 +56,10 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
 
     def acquire(self: Any, block: bool = True, timeout: float | None = None) -> bool:
         """Acquire the semaphore/lock."""
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return bool(real_acquire(self, block, timeout))
-        changing(found)
+        changing(current)
         if take(self):
             return True
         if timeout is not None:
@@ -67,9 +67,9 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
             if timeout >= _MOST:
                 raise OverflowError("timeout is too large")
         if not block or (timeout is not None and not timeout > 0):
-            found.missed(side=_side())
+            current.missed(side=_side())
             return False
-        end = None if timeout is None else found.now() + timeout
+        end = None if timeout is None else current.now() + timeout
 
         def free() -> bool:
             if is_foreign(self):
@@ -77,8 +77,8 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
             return self._is_mine() or not self._is_zero()
 
         while True:
-            left = None if end is None else end - found.engine.now
-            came = found.wait((), left, free, _side())
+            left = None if end is None else end - current.engine.now
+            came = current.wait((), left, free, _side())
             if take(self):
                 return True
             if not came:
@@ -86,16 +86,16 @@ def patch_semaphores(patches: Patches, module: ModuleType) -> None:
 
     def release(self: Any) -> None:
         """Release the semaphore/lock."""
-        found = reactor()
-        if found is not None:
-            changing(found)
+        current = reactor()
+        if current is not None:
+            changing(current)
             if is_foreign(self):
                 raise AssertionError("attempt to release recursive lock not owned by thread")
         real_release(self)
-        if found is not None:
+        if current is not None:
             if holders and not self._is_mine():
                 holders.pop(id(self), None)
-            found.changed()
+            current.changed()
 
     def enter(self: object) -> bool:
         """Enter the semaphore/lock."""

@@ -36,33 +36,33 @@ def _until_pending(found: Reactor, sigset: Any, timeout: float | None) -> Any:
 
 def _sigwait(real: Callable[..., object]) -> Callable[..., object]:
     def sigwait(sigset: object, /) -> object:
-        found = reactor()
-        if found is None or _take is None:
+        current = reactor()
+        if current is None or _take is None:
             return real(sigset)
-        return signal.Signals(_until_pending(found, sigset, None).si_signo)
+        return signal.Signals(_until_pending(current, sigset, None).si_signo)
 
     return sigwait
 
 
 def _sigwaitinfo(real: Callable[..., object]) -> Callable[..., object]:
     def sigwaitinfo(sigset: object, /) -> object:
-        found = reactor()
-        if found is None or _take is None:
+        current = reactor()
+        if current is None or _take is None:
             return real(sigset)
-        return _until_pending(found, sigset, None)
+        return _until_pending(current, sigset, None)
 
     return sigwaitinfo
 
 
 def _sigtimedwait(real: Callable[..., object]) -> Callable[..., object]:
     def sigtimedwait(sigset: object, timeout: float, /) -> object:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(sigset, timeout)
         seconds = check_seconds(timeout)
         if seconds <= 0:
             return real(sigset, timeout)
-        return _until_pending(found, sigset, seconds)
+        return _until_pending(current, sigset, seconds)
 
     return sigtimedwait
 
@@ -73,8 +73,8 @@ def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., object]:
     outer = -1  # value of the caller of the run
 
     def set_wakeup_fd(fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return int(real(fd, warn_on_full_buffer=warn_on_full_buffer))
         nonlocal outer
         pid = ranks.current().pid
@@ -87,7 +87,7 @@ def _set_wakeup_fd(real: Callable[..., Any]) -> Callable[..., object]:
         elif not none:
             left = next(reversed(own.values()), outer)
             real(left, warn_on_full_buffer=warn_on_full_buffer)
-        found.signals = bool(own)
+        current.signals = bool(own)
         return before
 
     return set_wakeup_fd

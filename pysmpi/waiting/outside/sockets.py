@@ -61,20 +61,20 @@ def _patient(
     impatient = getattr(module, "MSG_DONTWAIT", 0)
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(self, *args, **kwargs)
         given = args[flags] if len(args) > flags else kwargs.get("flags", 0)
         if not given & impatient:
-            _wait(module, found, self, events, _end(found, self))
-        changing(found)
+            _wait(module, current, self, events, _end(current, self))
+        changing(current)
         try:
             return real(self, *args, **kwargs)
         except BlockingIOError:
-            found.missed([self.fileno()])
+            current.missed([self.fileno()])
             raise
         finally:
-            found.changed()
+            current.changed()
 
     return like(real, method)
 
@@ -83,23 +83,23 @@ def _send_all(
     module: ModuleType, real: Callable[..., Any], send: Callable[..., Any]
 ) -> Callable[..., object]:
     def sendall(self: Any, data: Any, flags: int = 0, /) -> None:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             real(self, data, flags)
             return
-        end = _end(found, self)
+        end = _end(current, self)
         with memoryview(data) as view, view.cast("B") as rest:
             begin = 0
             while begin < len(rest):
-                _wait(module, found, self, WRITE, end)
-                changing(found)
+                _wait(module, current, self, WRITE, end)
+                changing(current)
                 try:
                     begin += send(self, rest[begin:], flags | module.MSG_DONTWAIT)
                 except BlockingIOError:
                     if self.gettimeout() == 0.0:
                         raise
                 finally:
-                    found.changed()
+                    current.changed()
 
     return like(real, sendall)
 
@@ -109,32 +109,32 @@ def _connecting(module: ModuleType, real: Callable[..., Any]) -> Callable[..., o
     raises = real.__name__ == "connect"
 
     def method(self: Any, address: Any, /) -> Any:
-        found = reactor()
+        current = reactor()
         timeout = self.gettimeout()
-        if found is None or timeout == 0.0:
+        if current is None or timeout == 0.0:
             answer = real(self, address)
-            if found is not None:
-                found.generation += 1
-                found.changed()
+            if current is not None:
+                current.generation += 1
+                current.changed()
             return answer
-        changing(found)
-        end = _end(found, self)
+        changing(current)
+        end = _end(current, self)
         self.settimeout(0.0)
         try:
-            number = _begin_connecting(found, self, address, real, raises)
+            number = _begin_connecting(current, self, address, real, raises)
             if number in (errno.EINPROGRESS, errno.EWOULDBLOCK):
                 while not is_ready(self.fileno(), WRITE):
-                    if end is not None and found.engine.now >= end:
+                    if end is not None and current.engine.now >= end:
                         number = errno.EWOULDBLOCK
                         break
-                    left = None if end is None else end - found.engine.now
-                    found.wait([(self.fileno(), WRITE)], left)
+                    left = None if end is None else end - current.engine.now
+                    current.wait([(self.fileno(), WRITE)], left)
                 else:
                     number = self.getsockopt(module.SOL_SOCKET, module.SO_ERROR)
         finally:
             self.settimeout(timeout)
-        found.generation += 1
-        found.changed()
+        current.generation += 1
+        current.changed()
         if not raises:
             return number
         if number == errno.EWOULDBLOCK:
@@ -165,15 +165,15 @@ def _telling(real: Callable[..., object]) -> Callable[..., object]:
     """A method after which others may find that their wait is over."""
 
     def method(self: object, *args: object, **kwargs: object) -> Any:
-        found = reactor()
-        if found is None:
+        current = reactor()
+        if current is None:
             return real(self, *args, **kwargs)
-        changing(found)
+        changing(current)
         try:
             return real(self, *args, **kwargs)
         finally:
-            found.generation += 1
-            found.changed()
+            current.generation += 1
+            current.changed()
 
     return like(real, method)
 

@@ -148,23 +148,23 @@ class Beats:
         if latest > self._latest:
             self._latest = latest
             self._woken = universe.beats, now
-        for (process, date), (place, lead) in list(self.awaited.items()):
-            if date <= now:
+        for (process, time), (place, lead) in list(self.awaited.items()):
+            if time <= now:
                 self.fired[place] = max(self.fired.get(place, 0.0), lead)
-                del self.awaited[process, date]
+                del self.awaited[process, time]
         slept = max(self.fired.values(), default=0.0)
         certain = computation <= max(_SHORT, _BRIEF * slept)
         soon = True
         longest_of_all = 2.0 * slept + _SHORT
         states = set()
-        for date, process, fiber in pending:
+        for time, process, fiber in pending:
             place = self._place(fiber)
             longest = self.fired.get(place)
-            if longest is None or date - now > 2.0 * longest + _SHORT:
+            if longest is None or time - now > 2.0 * longest + _SHORT:
                 certain = False
                 # Threads that wake each other, or start others, are met in places that are new.
-                soon = soon and date - now <= longest_of_all
-            self.awaited.setdefault((process, date), (place, date - now))
+                soon = soon and time - now <= longest_of_all
+            self.awaited.setdefault((process, time), (place, time - now))
             states.add((place, _state(fiber, False)))
             timed = _state(fiber, True)
             if timed != self._timed.get(place):
@@ -276,12 +276,12 @@ class Beats:
         return simulation.engine.order, simulation.running, len(simulation.outcomes)
 
     def _fibers(self) -> dict[Any, Fiber]:
-        found: dict[Any, Fiber] = {}
+        result: dict[Any, Fiber] = {}
         for rank in self.simulation.waiting():
             for fiber in (rank.fiber, *self.simulation.threads.get(rank.pid, ())):
                 if fiber is not None:
-                    found[fiber.process] = fiber
-        return found
+                    result[fiber.process] = fiber
+        return result
 
     def _pending(self) -> tuple[list[tuple[float, Process, Fiber]], float]:
         """The waits of threads that end at a date, none if other events are left.
@@ -308,22 +308,22 @@ class Beats:
             yield engine.now, ready, False
         events: list[tuple[float, object]] = list(engine.queue.all())
         events += [(engine.now, bundle) for bundle in engine.system.fresh]
-        for date, event in events:
+        for time, event in events:
             if isinstance(event, Alarm):
                 # Without a waiter it is the timeout of a wait that ended before it.
                 if not event.request.done and event.request.waiter is not None:
-                    yield date, event.request.waiter, False
+                    yield time, event.request.waiter, False
             elif isinstance(event, Bundle):
                 for member in event.members():
                     if isinstance(member, Execution):
-                        yield date, member.process, True
+                        yield time, member.process, True
                     else:
-                        yield date, member, True
+                        yield time, member, True
             elif isinstance(event, Execution):
                 if not event.removed and event.bundle is None:
-                    yield date, event.process, True
+                    yield time, event.process, True
             else:
-                yield date, event, False
+                yield time, event, False
 
     @staticmethod
     def _place(fiber: Fiber) -> Place:

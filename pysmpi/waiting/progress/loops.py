@@ -75,7 +75,7 @@ def poll_at(file: str, line: int) -> Poll | None:
 
 def _readers(tree: ast.Module) -> frozenset[str]:
     """The functions of a program that only return the value of an expression that reads."""
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and isinstance(node.body[-1], ast.Return):
             value = node.body[-1].value
@@ -83,8 +83,8 @@ def _readers(tree: ast.Module) -> frozenset[str]:
             if value is not None and (len(node.body) == 1 or documented):
                 with contextlib.suppress(_Other):
                     if not _Loop(set(), _READS).expression(value):
-                        found.add(node.name)
-    return frozenset(found)
+                        result.add(node.name)
+    return frozenset(result)
 
 
 class _Other(Exception):

@@ -112,13 +112,13 @@ class Spins:
 
     def _wait_for_memory(self, rank: Rank, poll: Poll, frame: FrameType, reads: bool) -> None:
         """Wait until the tests of a poll have other results."""
-        found = reactor()
+        current = reactor()
         space, variables = variables_of(frame)
         try:
             before = poll.answers(space, variables)
         except Exception:  # of the program's objects: let the program have it
-            found = None
-        if found is None:
+            current = None
+        if current is None:
             self._pass(rank, reads)
             return
 
@@ -136,7 +136,7 @@ class Spins:
         try:
             # A process that the rank has started may share the memory.
             side = PeerSide.OUTSIDE if other_children() else PeerSide.INSIDE
-            found.wait(look=look, side=side)
+            current.wait(look=look, side=side)
         finally:
             spinning.discard(fiber)
 
@@ -146,8 +146,8 @@ class Spins:
         if rank.timer is not None:
             rank.timer.start()
         if engine.queue.empty():
-            found = reactor()
-            if found is not None:
-                found.missed((), PeerSide.OUTSIDE)
+            current = reactor()
+            if current is not None:
+                current.missed((), PeerSide.OUTSIDE)
             return
         rank.sleep(max(0.0, engine.queue.next() - engine.now))

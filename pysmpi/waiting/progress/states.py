@@ -79,19 +79,19 @@ class StateReader:
 
     def names(self, code: types.CodeType, space: dict[str, Any], depth: int) -> list[Hashable]:
         """The values of the global variables that a function names."""
-        found: list[Hashable] = []
+        result: list[Hashable] = []
         for name in code.co_names:
             value = space.get(name)
             if isinstance(value, types.ModuleType):
                 inner = vars(value)
-                found += [
+                result += [
                     self.value(inner[other], depth + 1, False)
                     for other in code.co_names
                     if other in inner
                 ]
             elif name in space:
-                found.append(self.value(value, depth + 1, False))
-        return found
+                result.append(self.value(value, depth + 1, False))
+        return result
 
     def value(self, value: Any, depth: int, library: bool) -> Hashable:
         """The state of an object; `library` means that code of a library has made it."""
@@ -102,9 +102,9 @@ class StateReader:
             return value if self.clocks and not library else 0.0
         if isinstance(value, _FIXED):
             return id(kind)
-        known = self.seen.get(id(value))
-        if known is not None:
-            return known
+        result = self.seen.get(id(value))
+        if result is not None:
+            return result
         if depth > DEPTH or self.left <= 0:
             return id(kind)
         self.left -= 1
@@ -163,15 +163,15 @@ class StateReader:
             content = vars(value)
         except TypeError:
             content = None
-        found: list[Hashable] = []
+        result: list[Hashable] = []
         library = _is_library(module)
         if not isinstance(content, dict) or not content:
-            found += _buffer(value)
-            if not found:
+            result += _buffer(value)
+            if not result:
                 # An object of C code: iterators know how much is left.
-                found.append(operator.length_hint(value, -1) if hasattr(value, "__next__") else 0)
-                found += [self.value(one, depth, library) for one in _referents(value)]
-            return found
+                result.append(operator.length_hint(value, -1) if hasattr(value, "__next__") else 0)
+                result += [self.value(one, depth, library) for one in _referents(value)]
+            return result
         hidden = _NAMES_OF_THREADS if isinstance(value, threading.Thread) else ()
         return [
             self.value(one, depth, library)
@@ -182,11 +182,11 @@ class StateReader:
 
 def loops(code: types.CodeType, instruction: int) -> list[tuple[int, int]]:
     """The begin and the end of the loops around an instruction, the widest first."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for one in dis.get_instructions(code):
         if one.opcode in _JUMPS and one.argval <= instruction <= one.offset:
-            found[one.argval] = max(one.offset, found.get(one.argval, 0))
-    return sorted(found.items())
+            result[one.argval] = max(one.offset, result.get(one.argval, 0))
+    return sorted(result.items())
 
 
 def in_for_loop(code: types.CodeType, instruction: int) -> bool:

@@ -144,16 +144,16 @@ def wait_of(thread: int, call: str = "") -> KernelWait:
     if state is None:
         return KernelWait("a function", Ender.UNKNOWN, "the system does not say for what")
     if state.name in _SLEEPS and not call:
-        found = _conversation(thread)
-        if found is not None:
-            return found
+        result = _conversation(thread)
+        if result is not None:
+            return result
         if _switches(thread) == before:
             return KernelWait("sleep", Ender.OUTSIDE, "it ends by itself")
         return KernelWait("sleep", Ender.UNKNOWN, "it looks for a change again and again")
-    found = _judged(state, thread)
-    if found.ender is Ender.INSIDE and _ends_by_itself(state):
-        found.ender = Ender.NEARBY
-    return found
+    result = _judged(state, thread)
+    if result.ender is Ender.INSIDE and _ends_by_itself(state):
+        result.ender = Ender.NEARBY
+    return result
 
 
 def _ends_by_itself(state: _State) -> bool:
@@ -233,11 +233,11 @@ def _descriptors(name: str, arguments: tuple[int, ...]) -> list[int] | None:
             data = _string_at(first, 8 * second)
             return [fd for fd, _ in struct.iter_unpack("=iI", data) if fd >= 0]
         if name in ("select", "pselect6") and 0 < first <= 1024:
-            found = set()
+            result = set()
             for pointer in (second, third):  # for reading and writing
                 data = _string_at(pointer, 128) if pointer else b""
-                found |= {fd for fd in range(first) if data and data[fd >> 3] >> (fd & 7) & 1}
-            return sorted(found)
+                result |= {fd for fd in range(first) if data and data[fd >> 3] >> (fd & 7) & 1}
+            return sorted(result)
     except (OSError, ValueError):
         pass
     return None

@@ -26,11 +26,11 @@ def specification(processes: int) -> dict[Hashable, dict[str, Hashable]]:
     A state has the number of marks of each process, minus those that all have passed.
     """
     first = (0,) * processes
-    found: dict[Hashable, dict[str, Hashable]] = {}
+    result: dict[Hashable, dict[str, Hashable]] = {}
     queue = deque([first])
     while queue:
         state = queue.popleft()
-        if state in found:
+        if state in result:
             continue
         leaving: dict[str, Hashable] = {}
         for process, passed in enumerate(state):
@@ -43,8 +43,8 @@ def specification(processes: int) -> dict[Hashable, dict[str, Hashable]]:
             after = tuple(count - whole for count in new)
             leaving[f"{process} {'leaves' if passed % 2 else 'comes'}"] = after
             queue.append(after)
-        found[state] = leaving
-    return found
+        result[state] = leaving
+    return result
 
 
 def repeated(

@@ -156,7 +156,7 @@ def _queue(capacity: int) -> dict[Hashable, dict[str, Hashable]]:
 
     A state has the contents of the next message to send, and the number of messages in the queue.
     """
-    found: dict[Hashable, dict[str, Hashable]] = {}
+    result: dict[Hashable, dict[str, Hashable]] = {}
     for inside in range(capacity + 1):
         for message in (0, 1):
             leaving: dict[str, Hashable] = {}
@@ -164,5 +164,5 @@ def _queue(capacity: int) -> dict[Hashable, dict[str, Hashable]]:
                 leaving[sends(0, message)] = (1 - message, inside + 1)
             if inside > 0:
                 leaving[receives(1, (message + inside) % 2)] = (message, inside - 1)
-            found[message, inside] = leaving
-    return found
+            result[message, inside] = leaving
+    return result
