@@ -21,8 +21,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Case:
     options: tuple[str, ...] = ()  # SimGrid options that choose the algorithms
     short: tuple[int, ...] = ()  # arguments with --quick, on `few` ranks
     few: int = 16
+    in_c: bool = False  # under pysmpi, too
 
 
 CASES = (
@@ -84,6 +85,16 @@ CASES = (
          short=(1, 14000)),
     Case("start", "start and stop", "ring", 256, (1, 1), None, short=(1, 1)),
 )  # fmt: skip
+# The same source under both simulators.
+IN_C = {"ring": 1.0, "halo": 0.7, "window": 1.0, "allreduce": 0.15, "alltoall": 0.03, "start": 1.5}
+CASES = (
+    *CASES,
+    *(
+        replace(case, key=f"C {case.key}", wanted=IN_C[case.key], in_c=True)
+        for case in CASES
+        if case.key in IN_C
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -150,6 +161,11 @@ class Contest:
             statistics.median(self.theirs.processor), 1e-9
         )
 
+    @property
+    def in_c(self) -> bool:
+        """Whether the program is in C under pysmpi, too."""
+        return self.key.startswith("C ")
+
     def cells(self) -> tuple[str, ...]:
         """The row of the table."""
         return (
@@ -208,13 +224,14 @@ class Bench:
         self.machine, self.hosts = write_cluster(directory, HOSTS)
         self.built: set[str] = set()
 
-    def compiled(self, program: str) -> Path:
-        """A program in C, compiled for SMPI."""
-        path = self.directory / program
-        if program not in self.built:
+    def compiled(self, program: str, *compiler: str) -> Path:
+        """A program in C, compiled for SMPI, or by the command of another compiler."""
+        name = f"{program}-own" if compiler else program
+        path = self.directory / name
+        if name not in self.built:
             source = HERE / "c" / f"{program}.c"
-            Measurement(["smpicc", "-O2", str(source), "-o", str(path)]).run()
-            self.built.add(program)
+            Measurement([*(compiler or ("smpicc",)), "-O2", str(source), "-o", str(path)]).run()
+            self.built.add(name)
         return path
 
     def against_smpi(self, case: Case, peer: str) -> Contest:
@@ -227,9 +244,13 @@ class Bench:
         ours: list[object] = ["-n", ranks, "--platform", self.machine, "--hostfile", self.hosts]
         for option in ("smpi/wtime:0", *case.options):
             ours += ["--cfg", option]
+        if case.in_c:
+            program = self.compiled(case.program, sys.executable, "-m", "pysmpi", "cc")
+        else:
+            program = HERE / "programs" / f"{case.program}.py"
         sides = (
             Measurement([*theirs, str(self.compiled(case.program)), *arguments]),
-            Measurement(pysmpi(*ours, HERE / "programs" / f"{case.program}.py", *arguments)),
+            Measurement(pysmpi(*ours, program, *arguments)),
         )
         take_turns(sides, self.repeats)
         predicted = sides[0].figure("simulated"), sides[1].figure("simulated")
@@ -334,10 +355,8 @@ def page(
         "",
         "## Whole programs",
         "",
-        "| " + " | ".join(HEADINGS) + " |",
-        "|" + " --- |" * len(HEADINGS),
+        *_rows(contest for contest in contests if not contest.in_c),
     ]
-    lines += ["| " + " | ".join(contest.cells()) + " |" for contest in contests]
     lines += ["", *(f"Not measured: {reason}." for reason in missing)] if missing else []
     lines += [
         "",
@@ -354,6 +373,19 @@ def page(
         f"{about['processors']} cores of {about['processor']}, Python {about['python']}; the load "
         f"of the machine was {load:.1f} at the end.",
     ]
+    in_c = [contest for contest in contests if contest.in_c]
+    if in_c:
+        lines += [
+            "",
+            "## Programs in C",
+            "",
+            "The same sources in C (`benchmarks/c`) under both simulators, compiled with `smpicc` "
+            "and with `pysmpi cc`; all else as above.",
+            "",
+            *_rows(in_c),
+            "",
+            "Of the start, Python and the modules that pysmpi imports take 0.2 s.",
+        ]
     if messages:
         lines += [
             "",
@@ -400,6 +432,14 @@ def page(
         "",
     ]
     return "\n".join(lines)
+
+
+def _rows(contests: Iterable[Contest]) -> Iterator[str]:
+    """The table of contests."""
+    yield "| " + " | ".join(HEADINGS) + " |"
+    yield "|" + " --- |" * len(HEADINGS)
+    for contest in contests:
+        yield "| " + " | ".join(contest.cells()) + " |"
 
 
 def geometric(values: list[float]) -> float:

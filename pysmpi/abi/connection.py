@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from signal import Signals
 
 from pysmpi.abi import chapters, engine, sites, smpi
@@ -13,14 +13,12 @@ from pysmpi.abi.copies import original_of
 from pysmpi.abi.entry import ENTRIES, EntryPoint, Refusal, allowed_outside
 from pysmpi.abi.process import CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
-from pysmpi.abi.table import functions
+from pysmpi.abi.table import Function, functions
 from pysmpi.abi.timer import timed
-from pysmpi.abi.values import MESSAGES
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.ranks import current
-from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL
 from pysmpi.python.frames import shorten, with_callers
 from pysmpi.ranks.stopping import END_RANK
 
@@ -32,8 +30,6 @@ class _Callbacks:
 
     def __call__(self, kind: str, number: int) -> Handle | None:
         """The object of a handle that the program has not used before; None if there is none."""
-        if kind == "M" and number in MESSAGES:
-            return (MESSAGE_NULL, MESSAGE_NO_PROC)[MESSAGES.index(number)]
         family = self.families[kind]
         try:
             impl = family._table.find(number)
@@ -115,7 +111,6 @@ def start() -> None:
     _Callbacks.families = chapters.FAMILIES
     handlers: list[Callable[..., object]] = []
     direct: list[Callable[..., object]] = []
-    signatures = {function.name: function for function in functions()}
     for number, name in enumerate(engine.functions()):
         if number < len(CALLS):
             handlers.append(_plain(CALLS[number]))
@@ -126,13 +121,31 @@ def start() -> None:
             function = _absent(name)
         entry = EntryPoint(function)
         handlers.append(entry)
-        direct.append(LibraryEntry(function, signatures[name]))
+        direct.append(partial(_first_of_library, direct, number, function, name))
     for number, name in enumerate(engine.functions()):
         if number >= len(CALLS) and not allowed_outside(name):
             _refusals[number] = Refusal(name, handlers[number])
     refusals = [_refusals.get(number, handler) for number, handler in enumerate(handlers)]
     _started.append((handlers, refusals, direct))
     engine.start(handlers, refusals, direct, _callbacks)
+
+
+@cache
+def _signatures() -> dict[str, Function]:
+    return {function.name: function for function in functions()}
+
+
+def _first_of_library(
+    direct: list[Callable[..., object]],
+    number: int,
+    function: Callable[..., object],
+    name: str,
+    site: int,
+    *arguments: object,
+) -> object:
+    """Serve the first call of a function by a library: programs need no entries for libraries."""
+    entry = direct[number] = LibraryEntry(function, _signatures()[name])
+    return entry(site, *arguments)
 
 
 def _plain(function: Callable[..., int]) -> Callable[..., object]:

@@ -102,6 +102,8 @@ class PointerForm(CForm):
 
     cell = ctypes.c_uint64
 
+    status_ignore = 0
+
     def __init__(self, library: Any, letters: dict[str, str]) -> None:
         kind, number, pointer = ctypes.c_char, ctypes.c_uint32, ctypes.c_uint64
         self.letters = {name: letter.encode() for name, letter in letters.items()}
@@ -127,6 +129,18 @@ class PointerForm(CForm):
         return int(self._fortran_into(self.letters[family.__name__], handle & 0xFFFFFFFF))
 
 
+class OpenMPIForm(PointerForm):
+    """Open MPI's handles and statuses, whose number of bytes has 64 bits."""
+
+    status = (2, 3, 4, "cancelled", 0, "more")
+
+
+class StandardForm(PointerForm):
+    """The handles and statuses of the standard interface."""
+
+    status = (2, 3, 4, 0, 1, "unused", "unused", "unused")
+
+
 # The MPI libraries that have the interfaces, for those who choose something by their names.
 VENDORS = {"mpich": ("MPICH", (4, 0, 0)), "openmpi": ("Open MPI", (5, 0, 0))}
 _forms: dict[str, CForm] = {"mpich": MPICH_FORM}
@@ -137,5 +151,6 @@ def form_of(key: str, core: int, letters: dict[str, str]) -> CForm:
     if key not in _forms:
         library = INTERFACES[key].c_library
         attach({library}, core)
-        _forms[key] = PointerForm(_loaded[library], letters)
+        kind = OpenMPIForm if key == "openmpi" else StandardForm
+        _forms[key] = kind(_loaded[library], letters)
     return _forms[key]

@@ -25,6 +25,58 @@ view(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return PyMemoryView_FromMemory(address, size, PyBUF_WRITE);
 }
 
+/* The value of an attribute of an object, which is released; NULL if there is none. */
+static PyObject *
+attribute_of(PyObject *object, PyObject *name)
+{
+    PyObject *result = object == NULL ? NULL : PyObject_GetAttr(object, name);
+    Py_XDECREF(object);
+    return result;
+}
+
+/* message(address, count, datatype): a list of memory, count and datatype if these are elements of a
+   committed datatype without gaps; else None. */
+static PyObject *
+message(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    static PyObject *impl, *element, *dense, *size;
+    if (size == NULL) {
+        impl = PyUnicode_InternFromString("_impl");
+        element = PyUnicode_InternFromString("element");
+        dense = PyUnicode_InternFromString("dense");
+        size = PyUnicode_InternFromString("size");
+    }
+    char *address = PyLong_AsVoidPtr(args[0]);
+    const Py_ssize_t number = PyLong_AsSsize_t(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    Py_ssize_t bytes = -1;
+    if (number > 0 && address != NULL && address != (char *)-1) { /* no MPI_IN_PLACE */
+        PyObject *layout = attribute_of(attribute_of(Py_NewRef(args[2]), impl), element);
+        PyObject *whole = layout == NULL ? NULL : PyObject_GetAttr(layout, dense);
+        if (whole == Py_True) {
+            PyObject *value = attribute_of(Py_NewRef(layout), size);
+            bytes = value == NULL ? -1 : PyLong_AsSsize_t(value);
+            Py_XDECREF(value);
+        }
+        Py_XDECREF(layout);
+        Py_XDECREF(whole);
+        PyErr_Clear();
+    }
+    if (bytes <= 0 || number > PY_SSIZE_T_MAX / bytes)
+        Py_RETURN_NONE;
+    PyObject *view = PyMemoryView_FromMemory(address, bytes * number, PyBUF_WRITE);
+    PyObject *result = view == NULL ? NULL : PyList_New(3);
+    if (result == NULL) {
+        Py_XDECREF(view);
+        return NULL;
+    }
+    PyList_SET_ITEM(result, 0, view);
+    PyList_SET_ITEM(result, 1, Py_NewRef(args[1]));
+    PyList_SET_ITEM(result, 2, Py_NewRef(args[2]));
+    return result;
+}
+
 static PyObject *
 write_integer(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -124,6 +176,7 @@ read_text(PyObject *module, PyObject *value)
 
 PyMethodDef memory_methods[] = {
     {"view", (PyCFunction)(void (*)(void))view, METH_FASTCALL, NULL},
+    {"message", (PyCFunction)(void (*)(void))message, METH_FASTCALL, NULL},
     {"write_integer", (PyCFunction)(void (*)(void))write_integer, METH_FASTCALL, NULL},
     {"write_integers", (PyCFunction)(void (*)(void))write_integers, METH_FASTCALL, NULL},
     {"read_integers", (PyCFunction)(void (*)(void))read_integers, METH_FASTCALL, NULL},

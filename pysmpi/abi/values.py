@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 from pysmpi.abi.engine import (
+    message,
     read_handles,
     read_integers,
     read_text,
@@ -18,7 +19,6 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ERR_ARG, ERR_BUFFER, ERR_COUNT
 from pysmpi.mpi.buffers.contiguous import _element_of
 from pysmpi.mpi.buffers.memory import IN_PLACE, Address
 from pysmpi.mpi.datatypes.status import Status
-from pysmpi.mpi.point_to_point.matched import MESSAGE_NO_PROC, MESSAGE_NULL, Message
 from pysmpi.mpi.point_to_point.requests import Request
 
 __all__ = [
@@ -56,8 +56,6 @@ __all__ = [
 IGNORED = 1  # STATUS_IGNORE and STATUSES_IGNORE
 _IN_PLACE = (1 << 64) - 1
 _REQUEST_NULL = 0x2C000000
-# Of the messages that are null and from PROC_NULL: MPICH's are requests.
-MESSAGES = (0x2C000000, 0x6C000000)
 
 
 class RejectedError(Exception):
@@ -83,6 +81,10 @@ def _check_memory(address: int, count: int, datatype: Any) -> None:
 
 def buffer(address: int, count: int, datatype: Any, blocks: int = 1) -> Any:
     """A message of `count` elements for each of `blocks` processes, at an address."""
+    if blocks == 1:
+        simple = message(address, count, datatype)
+        if simple is not None:
+            return simple
     if address == _IN_PLACE:
         return IN_PLACE
     if count < 0:
@@ -157,8 +159,6 @@ def number_of(handle: Any) -> int:
     """The integer of a handle, under which the program finds it again."""
     if isinstance(handle, Request):
         return _number_of_request(handle)
-    if isinstance(handle, Message) and handle in (MESSAGE_NULL, MESSAGE_NO_PROC):
-        return MESSAGES[handle == MESSAGE_NO_PROC]
     impl = handle._impl
     number: int = handle._table.number(impl)
     if impl is not None:

@@ -160,9 +160,13 @@ class Family:
 
 
 class CForm:
-    """Handles as the C code of a binary interface has them: MPICH's are the integers."""
+    """Handles and statuses as C code of a binary interface has them: MPICH's are integers."""
 
     cell: type[c_uint32 | c_uint64] = c_uint32
+    # The integers of a status: each a field of MPICH's status, the number of bytes above its low 32
+    # bits, or whether it was cancelled.
+    status: ClassVar[tuple[int | str, ...]] = (0, 1, 2, 3, 4)
+    status_ignore = 1  # the address MPI_STATUS_IGNORE
 
     def out(self, family: type[Handle], number: int) -> int:
         """The handle in C of an integer."""
@@ -183,6 +187,13 @@ class CForm:
 
 MPICH_FORM = CForm()
 _form = MPICH_FORM
+
+
+def form_of_program() -> CForm:
+    """The form that the C code of the program knows."""
+    return _form
+
+
 _families: list[type[Handle]] = []
 # Whether C code reads handles in the objects, as extensions that know mpi4py's do.
 _shows: list[None] = []
@@ -317,7 +328,8 @@ class Handle(HandleFields):
             if number != self._table.number(self._impl):
                 _point(self, self._lookup(number))
         elif self._impl is None and _shows and id(self) not in self._constants:
-            number = _form.into(self._family, read_number(self))
+            stored = read_number(self)
+            number = _form.into(self._family, stored) if stored else 0
             if number and number != self._table.null:
                 _point(self, self._lookup(number))
                 if not self._shows_number:
@@ -466,8 +478,8 @@ def _cell(obj: Handle) -> c_uint32 | c_uint64:
     return entry[1]
 
 
-# Classes that C code sees as structures, with the size of the structure in bytes.
-structures: dict[type, int] = {}
+# Classes that C code sees as structures, with what tells the size of the structure in bytes.
+structures: dict[type, Callable[[], int]] = {}
 
 
 def _sizeof(arg: object) -> int:
@@ -477,7 +489,7 @@ def _sizeof(arg: object) -> int:
         return sizeof(_form.cell)
     for kind, size in structures.items():
         if issubclass(cls, kind):
-            return size
+            return size()
     raise TypeError(f"expecting an MPI type or instance, not {type_name(arg)}")
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from pysmpi.mpi.base.errhandlers import Errhandler
-from pysmpi.mpi.base.handles import _addressof, _sizeof, type_name
+from pysmpi.mpi.base.handles import _addressof, form_of_program, type_name
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.datatypes.datatypes import Datatype
-from pysmpi.mpi.datatypes.status import Status
+from pysmpi.mpi.datatypes.status import Status, of_form
 from pysmpi.mpi.files.files import File
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
@@ -41,16 +41,17 @@ except ImportError:
 
 def _status(address: int) -> Status:
     """A copy of the status at an address; an empty one for STATUS_IGNORE."""
-    made = Status()
-    if address > 1:  # not STATUS_IGNORE
-        ctypes.memmove(_addressof(made), address, ctypes.sizeof(ctypes.c_int) * 5)
+    made, form = Status(), form_of_program()
+    if address and address != form.status_ignore:
+        integers = (ctypes.c_int * len(form.status)).from_address(address)
+        made._fields = of_form(list(integers), form)
     return made
 
 
 def _address(cls: type) -> Callable[[object], int]:
     def address(obj: object) -> int:
         if obj is None and cls is Status:
-            return int(_sizeof(Comm) == 4)  # STATUS_IGNORE: 1 in MPICH, otherwise 0
+            return form_of_program().status_ignore
         if not isinstance(obj, cls):
             raise TypeError(f"Cannot convert {type_name(obj)} to mpi4py.MPI.{cls.__name__}")
         return _addressof(obj)

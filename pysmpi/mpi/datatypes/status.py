@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
@@ -19,7 +20,7 @@ from pysmpi.mpi.base.constants import (
     UNDEFINED,
 )
 from pysmpi.mpi.base.exceptions import cint, fail, sequence, truth, whole
-from pysmpi.mpi.base.handles import structures, wrong_type
+from pysmpi.mpi.base.handles import CForm, form_of_program, structures, wrong_type
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype
 from pysmpi.mpi.datatypes.layouts import Signature, members
@@ -44,7 +45,7 @@ class Status:
     # As large as mpi4py's in any interface: that for C compares the sizes.
     __slots__ = ("_fields", "_room_1", "_room_2", "_room_3", "_room_4", "__weakref__")
 
-    _fields: array[int]
+    _fields: array[int] | SharedFields
 
     def __new__(cls, status: Status | None = None) -> Self:
         self = object.__new__(cls)
@@ -79,6 +80,9 @@ class Status:
         return (self._fields[1] >> 1 & 0x7FFFFFFF) << 32 | self._fields[0] & 0xFFFFFFFF
 
     def _address(self) -> int:
+        form = form_of_program()
+        if form.status != CForm.status and isinstance(self._fields, array):
+            self._fields = SharedFields(self._fields, form)
         return self._fields.buffer_info()[0]
 
     # Public methods.
@@ -234,7 +238,9 @@ class Status:
     @mpi.local()
     def tomemory(self) -> memoryview:
         """Return status memory view."""
-        return memoryview(self._fields)
+        self._address()  # in the form of the program's C code
+        fields = self._fields
+        return fields.memory() if isinstance(fields, SharedFields) else memoryview(fields)
 
     @mpi.local("19.3.5")
     def py2f(self) -> list[int]:
@@ -312,4 +318,74 @@ def _size(signature: Signature) -> int:
     )
 
 
-structures[Status] = 4 * F_STATUS_SIZE
+class SharedFields:
+    """The fields of a status in the memory that C code of another interface reads and writes.
+
+    They behave as the array of a status that no such code knows.
+    """
+
+    __slots__ = ("_cell", "_form")
+
+    def __init__(self, fields: Sequence[int], form: CForm) -> None:
+        self._form = form
+        self._cell = array("i", to_form(fields, form))
+
+    def _read(self) -> array[int]:
+        return of_form(self._cell, self._form)
+
+    def __len__(self) -> int:
+        return F_STATUS_SIZE
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> array[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | array[int]:
+        return self._read()[place]
+
+    def __setitem__(self, place: int, value: int) -> None:
+        fields = self._read()
+        fields[place] = value
+        self._cell[:] = array("i", to_form(fields, self._form))
+
+    def __eq__(self, other: object) -> bool:
+        return self._read() == (other._read() if isinstance(other, SharedFields) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def tolist(self) -> list[int]:
+        """The fields."""
+        return self._read().tolist()
+
+    def buffer_info(self) -> tuple[int, int]:
+        """The address of the memory that C code knows, and its integers."""
+        return self._cell.buffer_info()
+
+    def memory(self) -> memoryview:
+        """That memory."""
+        return memoryview(self._cell)
+
+
+def to_form(fields: Sequence[int], form: CForm) -> list[int]:
+    """The integers of a status in a form."""
+    parts = {"more": fields[1] >> 1 & 0x7FFFFFFF, "cancelled": fields[1] & 1, "unused": 0}
+    return [parts[part] if isinstance(part, str) else fields[part] for part in form.status]
+
+
+def of_form(integers: Sequence[int], form: CForm) -> array[int]:
+    """The fields of a status whose integers in a form are given."""
+    fields, parts = array("i", bytes(4 * F_STATUS_SIZE)), {"more": 0, "cancelled": 0}
+    for part, value in zip(form.status, integers, strict=True):
+        if isinstance(part, str):
+            parts[part] = value
+        else:
+            fields[part] = value
+    if "more" in form.status:
+        high = (parts["more"] & 0x7FFFFFFF) << 1 | (parts["cancelled"] != 0)
+        fields[1] = high - (high >> 31 << 32)
+    return fields
+
+
+structures[Status] = lambda: 4 * len(form_of_program().status)

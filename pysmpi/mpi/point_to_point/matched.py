@@ -39,7 +39,7 @@ class Match:
 NO_PROC = Match(None, None)
 
 
-class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None):
+class Message(Handle, kind=12, null=0x2C000000, error=ERR_REQUEST, release=None):
     """Matched message handle."""
 
     __slots__ = ("ob_buf",)
@@ -169,5 +169,5 @@ class Message(Handle, kind=12, null=0x28000000, error=ERR_REQUEST, release=None)
         return Request._of(operation)
 
 
-MESSAGE_NULL = Message._define("MESSAGE_NULL", None, 0x28000000)
-MESSAGE_NO_PROC = Message._define("MESSAGE_NO_PROC", NO_PROC, 0x68000000)
+MESSAGE_NULL = Message._define("MESSAGE_NULL", None, 0x2C000000)
+MESSAGE_NO_PROC = Message._define("MESSAGE_NO_PROC", NO_PROC, 0x6C000000)
