@@ -2,22 +2,31 @@
 
 Prints each test that does not end as expected. With --mpich, MPICH runs the tests that fail, and
 those that it fails too are no errors. With --abi, the tests are compiled for another binary
-interface, with the header of `pysmpi cc` or, with --header, with one of that MPI library.
+interface, with the header of `pysmpi cc` or, with --header, with one of that MPI library. With
+--sanitize, the entry points are compiled with gcc's AddressSanitizer, which also sees what pysmpi
+copies to and from the memory of the tests.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
-from pysmpi.abi.interfaces import INTERFACES, file_of
+from pysmpi import abi
+from pysmpi.abi.interfaces import FILES, INTERFACES, file_of
+from pysmpi.abi.interfaces import MPICH as MPICH_LIBRARY
 from pysmpi.cli.cc import include
 from tests.mpich_suite.expectations import KNOWN_FAILURES
 from tests.mpich_suite.source import DIRECTORIES, Case, cases, suite
 
+ROOT = Path(__file__).resolve().parents[2]
+ABI = Path(abi.__file__).parent
+SANITIZER = "ERROR: AddressSanitizer"
 MPICH = Path(sys.prefix)
 DEFINED = [f"-DHAVE_{name}_H" for name in ("STDLIB", "STRING", "STDIO", "UNISTD", "STRINGS")]
 
@@ -62,16 +71,44 @@ class Programs:
         return made if done.returncode == 0 else None
 
 
-def passes(command: list[str], seconds: float, place: Path) -> tuple[bool, str]:
-    """Whether a test reports no errors, and its last lines."""
+def sanitized(place: Path) -> tuple[list[str], dict[str, str]]:
+    """A command that runs pysmpi with entry points under AddressSanitizer, and its variables."""
+    target = place / "engine.so"
+    # Greenlets copy parts of the stack, so the stack has no red zones.
+    flags = ["-fsanitize=address", "--param", "asan-stack=0", "-fno-omit-frame-pointer", "-g"]
+    sources = [str(each) for each in ABI.glob("*.c") if each.stem not in FILES.values()]
+    subprocess.run(
+        ["gcc", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", *flags,
+         "-I", sysconfig.get_paths()["include"], f"-Wl,-soname,{MPICH_LIBRARY}",
+         *sources, "-o", str(target)],
+        check=True,
+    )  # fmt: skip
+    library = subprocess.run(
+        ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    variables = {
+        "LD_PRELOAD": library.stdout.strip(),
+        "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:detect_stack_use_after_return=0",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(ROOT),
+    }
+    return [sys.executable, "-m", "tests.mpich_suite.sanitized", str(target)], variables
+
+
+def passes(
+    command: list[str], seconds: float, place: Path, variables: dict[str, str] | None = None
+) -> tuple[bool, str]:
+    """Whether a test reports no errors, and its last lines, or the report of AddressSanitizer."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=seconds, cwd=place, errors="replace",
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, env={**os.environ, **(variables or {})},
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return False, f"took more than {seconds:g} s"
     text = done.stdout + done.stderr
+    if SANITIZER in text:
+        return False, text[text.index(SANITIZER) :]
     return done.returncode == 0 and "no errors" in text.lower(), "\n".join(text.splitlines()[-3:])
 
 
@@ -84,14 +121,20 @@ def main() -> int:
     parser.add_argument("--header", type=Path, metavar="DIRECTORY", help="that of mpi.h")
     parser.add_argument("--only", help="only the tests of this name")
     parser.add_argument("--seconds", type=float, default=300.0, help="for one test")
+    parser.add_argument("--sanitize", action="store_true", help="run under AddressSanitizer")
     given = parser.parse_args()
+    if given.sanitize and given.abi != "mpich":
+        parser.error("--sanitize: the entry points of MPICH's interface serve the others, too")
     source = suite()
-    ran = failed = wrong = 0
+    ran = failed = wrong = reports = 0
     with tempfile.TemporaryDirectory() as place:
         programs = Programs(source, Path(place) / given.abi, given.abi, given.header)
         reference = programs
         if given.mpich and given.abi != "mpich":
             reference = Programs(source, Path(place) / "reference")
+        launcher, variables = [sys.executable, "-m", "pysmpi"], {}
+        if given.sanitize:
+            launcher, variables = sanitized(Path(place))
         for case in (case for name in given.directories for case in cases(source, name)):
             if given.only and case.name != given.only:
                 continue
@@ -101,11 +144,12 @@ def main() -> int:
                 continue
             ran += 1
             words = ["-n", str(case.ranks)]
-            ours = [sys.executable, "-m", "pysmpi", "run", "-q", "--compute", "none", *words]
+            ours = [*launcher, "run", "-q", "--compute", "none", *words]
             good, text = passes(
-                [*ours, str(program), *case.arguments], given.seconds, Path(place)
-            )  # fmt: skip
-            known = str(case) in KNOWN_FAILURES
+                [*ours, str(program), *case.arguments], given.seconds, Path(place), variables
+            )
+            reports += SANITIZER in text
+            known = str(case) in KNOWN_FAILURES and SANITIZER not in text
             if good:
                 wrong += known
                 if known:
@@ -123,7 +167,8 @@ def main() -> int:
                     continue
             wrong += 1
             print(f"{case}: {text}", flush=True)
-    print(f"{ran} tests: {failed} fail, {wrong} not as expected")
+    found = f", {reports} reports of AddressSanitizer" if given.sanitize else ""
+    print(f"{ran} tests: {failed} fail, {wrong} not as expected{found}")
     return wrong > 0
 
 

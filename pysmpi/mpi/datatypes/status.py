@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any, Self, overload
 
@@ -344,6 +344,9 @@ class SharedFields:
 
     def __getitem__(self, place: int | slice) -> int | array[int]:
         return self._read()[place]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._read())
 
     def __setitem__(self, place: int, value: int) -> None:
         fields = self._read()
