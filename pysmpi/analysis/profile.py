@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import Final
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import span
+from pysmpi.analysis.wait_states import LATE, lateness
 from pysmpi.trace.events import CALL, END, MAIN, RESUME, RETURN, START_SEND
-
-LATE: Final = 1e-12  # (s) a rank that arrives earlier by less does not wait
 
 
 @dataclass
@@ -105,14 +103,9 @@ def _waits(graph: EventGraph, sites: list[Site], waited: list[float]) -> None:
         site.waited += wait.end - wait.begin
         if wait.cause <= 0 or wait.rank == NONE:
             continue
-        message = graph.message_of.get(wait.cause, wait.cause)
-        posted = graph.sends.get(message, NONE)
-        if graph.sources.get(message) == graph.rank_of[wait.process]:
-            posted = graph.receives.get(graph.receive_of.get(message, NONE), NONE)
-        if posted != NONE:
-            late = min(graph.date[posted], wait.end) - wait.begin
-            if late > LATE and not graph.entered_at(wait.site):
-                site.lateness[wait.rank] += late
+        _, late = lateness(graph, wait)
+        if late > LATE and not graph.entered_at(wait.site):
+            site.lateness[wait.rank] += late
 
 
 def _collectives(graph: EventGraph, sites: list[Site]) -> None:

@@ -30,6 +30,7 @@ from pysmpi.analysis.path import (
     critical_path,
 )
 from pysmpi.analysis.profile import Profile, limit, profile
+from pysmpi.analysis.wait_states import wait_states
 from pysmpi.time.figures import AnalysisFigures
 from pysmpi.trace.activity import contradiction
 
@@ -64,7 +65,8 @@ class Analysis:
 
     `sensitivity` is the relative change of the makespan by a small relative change of all
     latencies, of the time of bytes, of compute, of overheads: a derivative of logarithms. `what_if`
-    are makespans of changed runs. `efficiencies` is None if no compute was timed.
+    are makespans of changed runs. `wait_states` are seconds of all ranks by the names of states.
+    `efficiencies` is None if no compute was timed.
     """
 
     graph: EventGraph
@@ -73,6 +75,7 @@ class Analysis:
     efficiencies: Efficiencies | None
     sensitivity: dict[str, float]
     what_if: dict[str, float]
+    wait_states: dict[str, float]
     _lines: list[str] | None = None
 
     def limit(self) -> str:
@@ -100,6 +103,7 @@ class Analysis:
             "efficiencies": None if self.efficiencies is None else dict(vars(self.efficiencies)),
             "sensitivity": self.sensitivity,
             "what_if": self.what_if,
+            "wait_states": self.wait_states,
             "sites": [
                 {
                     "site": site.name,
@@ -146,6 +150,15 @@ class Analysis:
             else f"efficiency {pop.parallel:.1%} = load balance {pop.load_balance:.1%} x "
             f"serialisation {pop.serialisation:.1%} x transfer {pop.transfer:.1%}"
         )
+        total = self.profile.total
+        states = sorted(self.wait_states.items(), key=lambda item: -item[1])
+        waits = [
+            f"{name} {part / total:.1%} ({text.seconds(part)})"
+            for name, part in states
+            if total > 0.0 and part >= 0.0005 * total
+        ]
+        if waits:
+            found.append(f"wait states, in the time of all ranks: {', '.join(waits)}")
         changes = ", ".join(f"{name} {value:.2f}" for name, value in self.sensitivity.items())
         found.append(f"sensitivity (percent of time a percent of cost): {changes}")
         changed = ", ".join(
@@ -191,6 +204,7 @@ def analyse(graph: EventGraph) -> Analysis:
             "overhead": share[OVERHEAD],
         },
         what_if(graph, found, ideal),
+        wait_states(graph),
     )
 
 

@@ -167,6 +167,7 @@ class AnalysisFigures(TypedDict):
     efficiencies: dict[str, float] | None
     sensitivity: dict[str, float]
     what_if: dict[str, float]
+    wait_states: dict[str, float]
     sites: list[SiteFigures]
     compute_lines: dict[str, float]
     rank_compute_seconds: list[float]

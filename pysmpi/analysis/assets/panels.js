@@ -52,6 +52,8 @@ function pathPanel(chart) {
 }
 function whyPanel(run) {
   const pop = run.analysis.efficiencies, rows = Object.entries(run.analysis.what_if);
+  const all = run.ends.reduce((a, b) => a + b, 0) || 1;
+  const states = Object.entries(run.analysis.wait_states).filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1]);
   return panel("What would change it", false,
     table("Predicted from this run", ["if", "time", "change"], rows.map(([name, value]) => [name, seconds(value),
       element("span", { className: value < run.seconds * 0.9995 ? "better" : value > run.seconds * 1.0005 ? "worse" : "" },
@@ -60,6 +62,9 @@ function whyPanel(run) {
     table("Efficiencies (POP): parallel = load balance x serialisation x transfer", ["efficiency", "share"],
       pop === null ? [["not known: no compute was timed", "-"]] : [["parallel", pop.parallel], ["load balance", pop.load_balance], ["serialisation", pop.serialisation],
         ["transfer", pop.transfer]].map(([name, value]) => [name, meter(value)])),
+    element("br"),
+    table("Wait states, in the time of all ranks", ["state", "time", "share"], states.length ?
+      states.map(([name, value]) => [name, seconds(value), meter(value / all)]) : [["none", "-", "-"]]),
     element("br"),
     table("Sensitivity: per cent of time for one per cent of", ["cost", "per cent"],
       Object.entries(run.analysis.sensitivity).map(([name, value]) => [name, value.toFixed(2)])));
