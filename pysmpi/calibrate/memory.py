@@ -163,12 +163,12 @@ class Bench:
             function = self.control.store_past if access == "SNT" else self.control.flush
         # Emptying the caches takes long, and a call takes little next to a large buffer.
         often = 4 if access in EMPTIED and nbytes >= LONG else 1
-        found = self.timed(
+        timing = self.timed(
             prepare, function, (address, byte, nbytes), (address, byte, 0), rounds, often
         )
-        if found is None:
+        if timing is None:
             return None
-        low, middle, high = found
+        low, middle, high = timing
         return Figure(nbytes / low, nbytes / high, nbytes / middle)
 
     def latency(self, access: str, partner: Partner, rounds: int = ROUNDS) -> Figure:
@@ -196,10 +196,10 @@ class Bench:
         follow = library.tfind
         full = (library.key, chain.root, library.order)
         nothing = (library.key, chain.empty, library.order)
-        found = self.timed(prepare, follow, full, nothing, rounds)
-        if found is None:
+        timing = self.timed(prepare, follow, full, nothing, rounds)
+        if timing is None:
             raise PysmpiError(f"calibrate memory: this computer is too busy to measure {access}")
-        low, middle, high = (seconds / chain.lines for seconds in found)
+        low, middle, high = (seconds / chain.lines for seconds in timing)
         return Figure(low, low, max(middle, high))
 
     def overlap(self, partner: Partner, nbytes: int, load: float, store: float) -> float | None:
@@ -214,11 +214,11 @@ class Bench:
             partner.store(self.buffer, nbytes)
 
         pair = self.target, self.buffer
-        found = self.timed(prepare, library.memmove, (*pair, nbytes), (*pair, 0), ROUNDS)
-        if found is None:
+        timing = self.timed(prepare, library.memmove, (*pair, nbytes), (*pair, 0), ROUNDS)
+        if timing is None:
             return None
         a, b = nbytes / load, nbytes / store
-        return min(1.0, max(0.0, (a + b - found[0]) / min(a, b)))
+        return min(1.0, max(0.0, (a + b - timing[0]) / min(a, b)))
 
 
 def measure(

@@ -40,10 +40,10 @@ class NetworkBench:
 
     def run(self, plan: list[tuple[str, int]]) -> Rows:
         """Seconds of each experiment and size, in the order of the plan, on both ends."""
-        found: list[float] = []
+        samples: list[float] = []
         for experiment, size in plan:
-            found.append(getattr(self, f"_{experiment}")(size))
-        both = self.comm.allgather(found)
+            samples.append(getattr(self, f"_{experiment}")(size))
+        both = self.comm.allgather(samples)
         rows: Rows = []
         for (experiment, size), here, there in zip(plan, *both):
             seconds = there if experiment == "recv" else here

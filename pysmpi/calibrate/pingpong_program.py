@@ -89,7 +89,7 @@ def main() -> None:
         os.sched_setaffinity(0, {int(pinned.split(",")[comm.rank])})
     output, pool_bytes, patterns, operations, *sizes = sys.argv[1:]
     pools = [np.ones(int(pool_bytes), "u1") for _ in range(2)]
-    found: list[list[object]] = []
+    rows: list[list[object]] = []
     for nbytes in map(int, sizes):
         for pattern in patterns.split(","):
             fresh_send, fresh_receive = PATTERNS[pattern]
@@ -99,10 +99,10 @@ def main() -> None:
                 comm.Barrier()
                 do = OPERATIONS[operation]
                 times = [do(comm, sends, receives) for _ in range(rounds(nbytes) + 4)][4:]
-                found.append([pattern, operation, nbytes, lower_quartile(times)])
+                rows.append([pattern, operation, nbytes, lower_quartile(times)])
     if comm.rank == 0:
         with open(output, "w") as stream:
-            json.dump(found, stream)
+            json.dump(rows, stream)
 
 
 if __name__ == "__main__":

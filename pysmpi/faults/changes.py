@@ -279,15 +279,15 @@ class MachineChanges:
 
     def _flows(self) -> list[Flow]:
         """The messages on their way."""
-        found: list[Activity] = []
+        flows: list[Activity] = []
         for _, event in self.simulation.engine.queue.all():
             if isinstance(event, Flow):
-                found.append(event)
+                flows.append(event)
             elif isinstance(event, Bundle):
-                found += event.members()
+                flows += event.members()
         for bundle in self.simulation.engine.system.fresh:
-            found += bundle.members()
-        return [one for one in dict.fromkeys(found) if isinstance(one, Flow) and not one.removed]
+            flows += bundle.members()
+        return [one for one in dict.fromkeys(flows) if isinstance(one, Flow) and not one.removed]
 
     def _set_link(self, part: ChangingPart, value: float) -> None:
         """Change the bandwidth or the latency of a link, also for messages on their way."""

@@ -105,9 +105,9 @@ def _effects(text: str, kind: str, effects: list[str]) -> dict[str, float]:
                 f"--fault {text}{reason or f': expected no effect of a rank, got {effect!r}'}"
             )
         else:
-            known = [f"{one}=FACTOR" for one in EFFECTS[kind]]
+            names = [f"{one}=FACTOR" for one in EFFECTS[kind]]
             raise UsageError(
-                f"--fault {text}: expected dead, {', '.join(known)} or for=TIME, got {effect!r}"
+                f"--fault {text}: expected dead, {', '.join(names)} or for=TIME, got {effect!r}"
             )
     changed = result.keys() & {"slow", "latency"}
     if dead and changed:

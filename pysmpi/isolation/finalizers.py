@@ -184,10 +184,10 @@ def call_all(spaces: list[dict[str, object]]) -> None:
     table = TABLE.peek(rank)
     kept = [] if table is None else [tuple(own.values()) for own in table.attributes.values()]
     held = {id(value) for values in kept for _, value in values}
-    found = [thing for thing in instances(kinds) if id(thing) not in held]
+    objects = [thing for thing in instances(kinds) if id(thing) not in held]
     call = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("PyObject_CallFinalizer", ctypes.pythonapi))
-    while found:
-        call(found.pop())
+    while objects:
+        call(objects.pop())
 
 
 @lru_cache

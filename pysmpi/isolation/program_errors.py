@@ -62,8 +62,8 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
         if one is None or id(one) in seen:
             continue
         seen.add(id(one))
-        kept = [frame for frame in one.stack if not is_ours(frame.filename)]
-        for frame in kept:
+        frames = [frame for frame in one.stack if not is_ours(frame.filename)]
+        for frame in frames:
             name = cell(frame.filename)
             if name is not None and frame.line is not None:  # which reads the line by its old name
                 frame.filename = name
@@ -73,7 +73,7 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
             one.__context__ = None
         # Without frames, such as for a syntax error in the program itself, there is no heading
         # either.
-        one.stack = traceback.StackSummary.from_list(kept) if kept else None  # type: ignore[assignment]
+        one.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
         pending += [one.__cause__, one.__context__, *(one.exceptions or ())]
 
 

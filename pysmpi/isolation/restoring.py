@@ -229,11 +229,11 @@ def _of_process() -> Iterable[Callable[[], object]]:
 
 def _descriptors() -> Callable[[], object]:
     """Restore descriptors 0 to 2 where C code has closed them unseen, as `open(0)` does."""
-    kept = {fd: duplicate(fd) for fd in STANDARD if is_open(fd)}
-    inheritable = {fd: os.get_inheritable(fd) for fd in kept}
+    copies = {fd: duplicate(fd) for fd in STANDARD if is_open(fd)}
+    inheritable = {fd: os.get_inheritable(fd) for fd in copies}
 
     def restore() -> None:
-        for fd, number in kept.items():
+        for fd, number in copies.items():
             if not (is_open(fd) and same_file(fd, number)):
                 os.dup2(number, fd, inheritable[fd])
             os.close(number)

@@ -85,10 +85,10 @@ def model_named(text: str | None, where: str) -> str | None:
         return SIMGRID[text]
     if text in MODELS:
         return text
-    known = ", ".join(SIMGRID)
+    names = ", ".join(SIMGRID)
     if text in ("Constant", "ns-3"):
-        raise UsageError(f"{where}: network/model: {text} is not available; there are {known}")
-    raise UsageError(f"{where}: network/model: expected one of {known}, got {text!r}")
+        raise UsageError(f"{where}: network/model: {text} is not available; there are {names}")
+    raise UsageError(f"{where}: network/model: expected one of {names}, got {text!r}")
 
 
 def _check_name(name: str, platform: Platform) -> None:

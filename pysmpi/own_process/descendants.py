@@ -113,7 +113,7 @@ class JobProcesses:
     def members(self) -> dict[int, ProcessEntry]:
         """The processes of the job that have not ended, without its own and the calling one."""
         every = table()
-        found: set[int] = set()
+        pids: set[int] = set()
 
         def known(pid: int) -> bool:
             """Whether a number is still that of a root, and not of a later process."""
@@ -125,24 +125,22 @@ class JobProcesses:
 
         for pid, entry in every.items():
             if pid in self.roots and known(pid):
-                found.add(pid)
+                pids.add(pid)
             elif entry.group != pid and known(entry.group):
-                found.add(pid)
+                pids.add(pid)
             elif entry.session != pid and known(entry.session):
-                found.add(pid)
+                pids.add(pid)
             elif entry.begun >= self.since and self._is_marked(pid):
-                found.add(pid)
+                pids.add(pid)
         children: dict[int, list[int]] = {}
         for pid, entry in every.items():
             children.setdefault(entry.parent, []).append(pid)
-        level = list(found)
+        level = list(pids)
         while level:
-            level = [
-                child for pid in level for child in children.get(pid, ()) if child not in found
-            ]
-            found.update(level)
-        found -= {*self.spared, self.owner, _getpid()}
-        return {pid: every[pid] for pid in found if not every[pid].zombie and not _cleans_up(pid)}
+            level = [child for pid in level for child in children.get(pid, ()) if child not in pids]
+            pids.update(level)
+        pids -= {*self.spared, self.owner, _getpid()}
+        return {pid: every[pid] for pid in pids if not every[pid].zombie and not _cleans_up(pid)}
 
     def _is_marked(self, pid: int) -> bool:
         wanted = f"{MARK}={self.mark}".encode()

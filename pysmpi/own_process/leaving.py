@@ -40,8 +40,8 @@ class QuickEnd:
 
     def _files(self) -> bool:
         """Whether files may be open that Python would close."""
-        found = opened_since(self._before)
-        return found is None or bool(found)
+        files = opened_since(self._before)
+        return files is None or bool(files)
 
     def _leave(self) -> None:
         ctypes = sys.modules.get("ctypes")  # commands that are short anyway do not load it

@@ -52,24 +52,24 @@ def merged(
     item: pytest.Item, when: str, outcome: ItemOutcome, seconds: float
 ) -> pytest.TestReport | None:
     """The report of a phase; None if there was none."""
-    found = dict(sorted(outcome.reports.get(when, {}).items()))
-    broken = when == "setup" and outcome.missing and not found
+    reports = dict(sorted(outcome.reports.get(when, {}).items()))
+    broken = when == "setup" and outcome.missing and not reports
     ended = bool(outcome.ended) and when == _last_phase(outcome)
-    if not found and not broken and not ended:
+    if not reports and not broken and not ended:
         return None
     keywords: dict[str, object] = {name: 1 for name in item.keywords}
     report = pytest.TestReport(
         item.nodeid, item.location, keywords, "passed", None, when,  # type: ignore[arg-type]
-        duration=max((one.duration for one in found.values()), default=0.0),
-        start=min((one.start for one in found.values()), default=0.0),
-        stop=max((one.stop for one in found.values()), default=0.0),
+        duration=max((one.duration for one in reports.values()), default=0.0),
+        start=min((one.start for one in reports.values()), default=0.0),
+        stop=max((one.stop for one in reports.values()), default=0.0),
     )  # fmt: skip
     if when == "call":
         report.duration = seconds
     if broken:
         _missing(report, outcome)
     else:
-        _join(report, found, outcome, ended)
+        _join(report, reports, outcome, ended)
     if when == "call" and outcome.late and report.outcome == "passed":
         report.outcome = "failed"
         report.longrepr = (
@@ -94,10 +94,10 @@ def merged(
         report.sections.append(("Hypothesis", "\n".join(outcome.notes)))
     if report.failed and outcome.schedule:
         report.sections.append(("Schedule", outcome.schedule))
-    for pid, one in found.items():
+    for pid, one in reports.items():
         for title, content in one.sections:
             report.sections.append((f"{title} (rank {pid})", content))
-    for one in found.values():
+    for one in reports.values():
         report.user_properties += [
             pair for pair in one.user_properties if pair not in report.user_properties
         ]

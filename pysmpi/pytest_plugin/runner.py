@@ -33,8 +33,8 @@ class Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """The folders of all tests that will need ranks."""
-        found = {item.path.parent for item in session.items if self._plan(item) is not None}
-        self.folders = sorted(found)
+        directories = {item.path.parent for item in session.items if self._plan(item) is not None}
+        self.folders = sorted(directories)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(

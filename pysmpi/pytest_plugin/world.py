@@ -80,8 +80,8 @@ def _check_names(given: Iterable[str]) -> None:
         if name == "nprocs":
             raise UsageError("mark.mpi: unknown argument 'nprocs'; did you mean ranks?")
         if name not in FIELDS:
-            known = [*sorted(OWN), *(field for field in FIELDS if field != "nprocs")]
-            raise UsageError(f"mark.mpi: unknown argument {name!r}{did_you_mean(name, known)}")
+            names = [*sorted(OWN), *(field for field in FIELDS if field != "nprocs")]
+            raise UsageError(f"mark.mpi: unknown argument {name!r}{did_you_mean(name, names)}")
 
 
 class _Program(RankProgram):
@@ -268,8 +268,8 @@ class LivingWorld:
         outcome = self.outcome
         if self.stage == "collect":
             self.pause.end()
-        found = outcome.reports.get(self.stage, {})
-        if any(report.failed for report in found.values()):
+        reports = outcome.reports.get(self.stage, {})
+        if any(report.failed for report in reports.values()):
             self.failing = True
         if self.stage == "setup":
             # A fixture of a module may receive until its teardown.
@@ -308,8 +308,8 @@ class LivingWorld:
                 outcome.state = RankState.RUNNING
 
     def _exception(self, report: DeadlockReport) -> object:
-        found = self.outcome.reports.get(self.stage, {})
-        failed = sorted(pid for pid, one in found.items() if one.failed)
+        reports = self.outcome.reports.get(self.stage, {})
+        failed = sorted(pid for pid, one in reports.items() if one.failed)
         if failed:
             return _Peers(f"{text.ranks(failed)} failed", table(report.groups, ()))
         return report

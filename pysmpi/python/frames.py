@@ -257,13 +257,13 @@ def _site(frame: FrameType) -> CallSite:
     code = frame.f_code
     # By identity: a code object is compared by all of its constants.
     key = id(code), frame.f_lasti
-    known = _sites.get(key)
-    if known is None:
+    result = _sites.get(key)
+    if result is None:
         if len(_sites) >= _SITES:
             _sites.clear()
         site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
-        known = _sites[key] = site, code
-    return known[0]
+        result = _sites[key] = site, code
+    return result[0]
 
 
 def forget_sites() -> None:
@@ -309,10 +309,10 @@ def suspended_frame(greenlet: Any) -> FrameType | None:
 
 def suspended_stack(greenlet: Any) -> list[FrameType]:
     """The frames of a suspended greenlet, for a debugger: the innermost outside pysmpi first."""
-    found = whole_stack(greenlet)
-    for i, frame in enumerate(found):
+    stack = whole_stack(greenlet)
+    for i, frame in enumerate(stack):
         if not is_ours(frame.f_code.co_filename):
-            return found[i:]
+            return stack[i:]
     return []
 
 
@@ -347,8 +347,8 @@ def trace_callers(function: Any, wanted: Callable[[FrameType], bool]) -> None:
 
 def variable(frame: FrameType, name: str) -> object:
     """The value of a variable of a function, or of its module; KeyError if there is none."""
-    found = frame.f_locals
-    return found[name] if name in found else frame.f_globals[name]
+    variables = frame.f_locals
+    return variables[name] if name in variables else frame.f_globals[name]
 
 
 def name_of_caller(function: str) -> str:

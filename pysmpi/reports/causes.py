@@ -53,19 +53,19 @@ class Causes(WaitGraph):
 
     def reasons(self, chosen: Iterable[Wait]) -> list[str]:
         """The reasons of some of the waits, the most informative first."""
-        found: dict[str, int] = {}
+        weights: dict[str, int] = {}
         for wait in self.waits[:_SEARCHED] if any_failed(self) else ():
             for weight, line in failures(self, wait):
-                found.setdefault(line, weight)
+                weights.setdefault(line, weight)
         for wait in chosen:
             for weight, line in self._explain(wait):
-                found.setdefault(line, weight)
-        ordered = sorted(found, key=lambda line: found[line])
+                weights.setdefault(line, weight)
+        ordered = sorted(weights, key=lambda line: weights[line])
         # If there is a definite error, lines that only repeat the wait are noise, and so are other
         # errors beside one that explains it.
-        if ordered and found[ordered[0]] < 5:
-            most = 4 if found[ordered[0]] < 0 else 8
-            ordered = [line for line in ordered if found[line] < most]
+        if ordered and weights[ordered[0]] < 5:
+            most = 4 if weights[ordered[0]] < 0 else 8
+            ordered = [line for line in ordered if weights[line] < most]
         return ordered[:_REASONS]
 
     def _explain(self, wait: Wait) -> list[tuple[int, str]]:
@@ -91,8 +91,8 @@ class Causes(WaitGraph):
             elif isinstance(piece.operation, CollectiveOperation):
                 if isinstance(piece.operation, PersistentCollective):
                     lines += [(1, line) for line in idle_collective(piece.operation)]
-                made = piece.operation.contribution
-                given = misplaced(made.communicator, made.number)
+                contribution = piece.operation.contribution
+                given = misplaced(contribution.communicator, contribution.number)
                 lines += [(1, given)] if given else []
             elif isinstance(piece.operation, Partitioned):
                 lines += [(1, line) for line in partitions(piece.operation)]
@@ -408,20 +408,20 @@ class Causes(WaitGraph):
             for piece in wait.pieces:
                 if piece.request is send:
                     call, place = piece.name, _place(wait)
-        made = self.finder.started_by(send)
-        if made is not None:
-            call = made.name
-            if made.site is not None:
-                place = f" at {shorten(made.site.file)}:{made.site.line}"
+        origin = self.finder.started_by(send)
+        if origin is not None:
+            call = origin.name
+            if origin.site is not None:
+                place = f" at {shorten(origin.site.file)}:{origin.site.line}"
         said = f"dest={send.destination}, tag={send.tag}, {text.count(send.nbytes, 'byte')}"
         return f"{call}({said}){place}" if call else f"one with {said}"
 
     def _sent(self, send: Send) -> str:
         """The call that sent a message, if it is known."""
-        made = self.finder.started_by(send)
-        if made is None or made.site is None:
+        origin = self.finder.started_by(send)
+        if origin is None or origin.site is None:
             return ""
-        return f" by {made.name} at {shorten(made.site.file)}:{made.site.line}"
+        return f" by {origin.name} at {shorten(origin.site.file)}:{origin.site.line}"
 
     def _source(self, receive: Receive, sources: list[int]) -> str:
         if receive.source == ANY:
@@ -433,12 +433,14 @@ def _counted(wait: Wait, collective: Collective, gone: Sequence[int]) -> str:
     """The number of the call in which a rank waits, and of those that other ranks have made."""
     communicator = collective.communicator
     sides = {id(one): one for one in (communicator, communicator.remote)}.values()
-    made = {side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group}
-    if len(made) != 1 or collective.number < 0:
+    counts = {
+        side.made_by(side.rank_of(pid)) for side in sides for pid in gone if pid in side.group
+    }
+    if len(counts) != 1 or collective.number < 0:
         return ""
     number = ordinal_of(communicator, wait.pid, collective.number)
     who = "it" if len(gone) == 1 else "they"
-    return f", call number {number}: {who} made {made.pop() or 'none'}"
+    return f", call number {number}: {who} made {counts.pop() or 'none'}"
 
 
 def _ended(who: str, wait: Wait) -> str:

@@ -316,10 +316,10 @@ def describe(members: Sequence[Wait]) -> str:
 
 def _thread(members: Sequence[Wait], names: Sequence[str]) -> str:
     """One name of a thread of each of some ranks."""
-    found = sorted(set(names))
-    if not found[0]:
+    labels = sorted(set(names))
+    if not labels[0]:
         return "a thread"
-    return "thread " + (found[0] if len(found) == 1 else f"{found[0]} .. {found[-1]}")
+    return "thread " + (labels[0] if len(labels) == 1 else f"{labels[0]} .. {labels[-1]}")
 
 
 def _started(piece: Piece) -> str:

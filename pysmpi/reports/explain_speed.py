@@ -80,12 +80,12 @@ class WallMeter(Meter, Instrument):
     def shares(self) -> list[float]:
         """The share of each part in the wall time until now."""
         self.enter(self._part)
-        found = [
+        parts = [
             max(0.0, seconds - changes * self._cost)
             for seconds, changes in zip(self._seconds, self._changes)
         ]
-        total = sum(found) or 1.0
-        return [seconds / total for seconds in found]
+        total = sum(parts) or 1.0
+        return [seconds / total for seconds in parts]
 
     def lines(self) -> list[str]:
         """The report: the shares, the largest first, and advice."""

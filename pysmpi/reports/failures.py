@@ -41,24 +41,24 @@ def any_failed(causes: WaitGraph) -> bool:
 
 def failures(causes: WaitGraph, wait: Wait) -> list[tuple[int, str]]:
     """The failed calls of the ranks that a rank waits for, with the weights of these reasons."""
-    known = FAILED.peek(causes.finder.universe)
-    if known is None:
+    failed = FAILED.peek(causes.finder.universe)
+    if failed is None:
         return []
-    found: dict[int, tuple[int, str]] = {}
+    reasons: dict[int, tuple[int, str]] = {}
     for missing in _operations(causes, wait):
         for side in (missing.communicator, missing.communicator.remote):
-            for pid in known.of.keys() & set(side.group):
-                for call in known.of[pid]:
-                    made = missing.awaited and causes.together(wait, pid)
-                    if _is_part(call, missing, side) and not made:
-                        found[pid] = _CERTAIN, _described(pid, call, "and took no part in it")
-    for pid in causes.awaited_in(wait) & known.of.keys() - found.keys():
-        calls = [call for call in known.of[pid] if call.kind is not CallKind.LOCAL]
-        fits = [call for call in known.of[pid] if _is_other_side(call, wait)]
+            for pid in failed.of.keys() & set(side.group):
+                for call in failed.of[pid]:
+                    waits_too = missing.awaited and causes.together(wait, pid)
+                    if _is_part(call, missing, side) and not waits_too:
+                        reasons[pid] = _CERTAIN, _described(pid, call, "and took no part in it")
+    for pid in causes.awaited_in(wait) & failed.of.keys() - reasons.keys():
+        calls = [call for call in failed.of[pid] if call.kind is not CallKind.LOCAL]
+        fits = [call for call in failed.of[pid] if _is_other_side(call, wait)]
         if fits or calls:
             weight = _LIKELY if fits else _POSSIBLE
-            found[pid] = weight, _described(pid, (fits or calls)[-1], "and went on")
-    return [found[pid] for pid in sorted(found)][:_RANKS]
+            reasons[pid] = weight, _described(pid, (fits or calls)[-1], "and went on")
+    return [reasons[pid] for pid in sorted(reasons)][:_RANKS]
 
 
 def _operations(causes: WaitGraph, wait: Wait) -> Iterator[_Missing]:
@@ -73,8 +73,10 @@ def _operations(causes: WaitGraph, wait: Wait) -> Iterator[_Missing]:
         return
     for piece in wait.pieces:
         if isinstance(piece.operation, CollectiveOperation):
-            made = piece.operation.contribution
-            yield _Missing(made.communicator, made.number, frozenset({_operation(piece.name)}))
+            contribution = piece.operation.contribution
+            yield _Missing(
+                contribution.communicator, contribution.number, frozenset({_operation(piece.name)})
+            )
 
 
 def _is_part(call: FailedCall, missing: _Missing, side: Communicator) -> bool:

@@ -106,18 +106,18 @@ def find_difference(communicator: Communicator, waits: Iterable[Wait]) -> FirstD
     waits = list(waits)
     rounds = _rounds(communicator, waits)
     for number in sorted(rounds):
-        made = sorted(rounds[number].values(), key=lambda one: one.pid)
-        for one in made:
+        calls = sorted(rounds[number].values(), key=lambda one: one.pid)
+        for one in calls:
             one.waiting |= _continues(one, communicator, number, waits)
-        labels = {one.label for one in made}
-        roots = {one.root for one in made}
+        labels = {one.label for one in calls}
+        roots = {one.root for one in calls}
         alike = len(roots) == 1 or None in roots or communicator.inter
         if len(labels) == 1 and alike:
             continue
         slowest = min(_members(communicator), key=lambda member: member[0].begun(member[1]))
         side, rank = slowest
         ordinal = ordinal_of(side, side.group[rank], number)
-        return FirstDifference(communicator, number, max(ordinal, 1), made, len(labels) == 1)
+        return FirstDifference(communicator, number, max(ordinal, 1), calls, len(labels) == 1)
     return None
 
 

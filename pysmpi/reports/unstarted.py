@@ -49,7 +49,7 @@ def receives_for(send: Send, communicator: Communicator, pid: int) -> list[str]:
 def idle_collective(operation: PersistentCollective) -> list[str]:
     """The ranks that have not started a persistent collective call that others wait in."""
     communicator = operation.template.communicator
-    found: dict[Origin, list[int]] = {}
+    origins: dict[Origin, list[int]] = {}
     for one in instances([PersistentCollective]):
         if (
             isinstance(one, PersistentCollective)
@@ -57,9 +57,9 @@ def idle_collective(operation: PersistentCollective) -> list[str]:
             and one.starts < operation.starts
             and one.template.communicator in (communicator, communicator.remote)
         ):
-            found.setdefault(one.origin, []).append(one.rank.pid)
+            origins.setdefault(one.origin, []).append(one.rank.pid)
     before = operation.starts > 1
-    return [_said_of(pids, origin, before) for origin, pids in found.items()]
+    return [_said_of(pids, origin, before) for origin, pids in origins.items()]
 
 
 def partitions(operation: Partitioned) -> list[str]:

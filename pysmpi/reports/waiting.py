@@ -376,8 +376,8 @@ def _lock(request: KernelRequest, claim: LockClaim) -> Piece:
 def name_of_thread(fiber: Fiber) -> str:
     """The name that the program's thread has; empty for one without a `threading.Thread`."""
     threads: dict[int, threading.Thread] = threading._active  # type: ignore[attr-defined]
-    found = threads.get(getattr(fiber, "thread_number", -1))
-    return "" if found is None else found.name
+    name = threads.get(getattr(fiber, "thread_number", -1))
+    return "" if name is None else name.name
 
 
 def decode(tag: int) -> tuple[int, str]:
@@ -434,11 +434,11 @@ def describe_communicator(rank: Rank, communicator: Communicator) -> str:
 
 def unmatched_sends(context: Context) -> Iterator[Send]:
     """The unreceived messages of a context, in the order of their posting."""
-    found: list[Send] = []
+    sends: list[Send] = []
     for box in mailboxes_of(context).values():
-        found += box.waiting()
-    found.sort(key=lambda send: send.order)
-    yield from found
+        sends += box.waiting()
+    sends.sort(key=lambda send: send.order)
+    yield from sends
 
 
 def posted_receives(context: Context, destination: int) -> list[Receive]:

@@ -75,10 +75,10 @@ def _times(real: Callable[[], os.times_result], poll_cost: float) -> Callable[[]
         if rank.program is None:
             return real()
         rank.poll(poll_cost)
-        found = real()
+        answer = real()
         spent = process_time()
         # Children take real time.
-        children = found.children_user, found.children_system
+        children = answer.children_user, answer.children_system
         running = _running()
         elapsed = running.engine.now + running.process.debt  # no block ends here
         return os.times_result((spent, 0.0, *children, elapsed))

@@ -115,13 +115,13 @@ def host_speed(choice: str | float = "auto") -> float:
         return _given(choice)
     global _known, _checked
     if _known is None:
-        kept = _read_cache()
-        if kept is None:
+        cache = _read_cache()
+        if cache is None:
             _known = measure_host_speed()
             _write_cache(_known)
         else:
-            _known, _checked = kept, measure(CHECK_BLOCKS).speed
-            if _checked > kept * (1.0 + NOISE):
+            _known, _checked = cache, measure(CHECK_BLOCKS).speed
+            if _checked > cache * (1.0 + NOISE):
                 _known = _checked
                 _write_cache(_known)
     return _known

@@ -184,8 +184,8 @@ class Tables(Mapping[str, SelectorTable]):
                         lines.append((number, content))
                 else:
                     op = operation_of(content)
-                    known = op in OPERATIONS and not op.startswith("neighbor")
-                    if indented or not known or (self._plain and content != op):
+                    is_operation = op in OPERATIONS and not op.startswith("neighbor")
+                    if indented or not is_operation or (self._plain and content != op):
                         raise _Wrong(_OPERATION, repr(content))
                     if content in self._lines:
                         raise _Wrong("one table for an operation", f"{content} a second time")

@@ -35,10 +35,10 @@ class Assigned:
         """Exchange the names of a shared module that has been loaded."""
         if not facts.holds("global-names"):
             return
-        found = {name for code in _codes(module) for name in stored(code)}
-        if found:
-            self.names[module.__name__] = found
-            self.numbers += [self.exchange.watch(vars(module), name) for name in sorted(found)]
+        names = {name for code in _codes(module) for name in stored(code)}
+        if names:
+            self.names[module.__name__] = names
+            self.numbers += [self.exchange.watch(vars(module), name) for name in sorted(names)]
 
     # Assignments during the import of a shared module, which happens once, are for all ranks.
 
@@ -113,9 +113,9 @@ class Borrowed:
         exchange.collect()
         space = vars(module)
         for name, value in list(space.items()):
-            found = _origin(exchange.shown.modules, value)
-            if found is not None:
-                self.names.append((exchange.watch(space, name), *found))
+            origin = _origin(exchange.shown.modules, value)
+            if origin is not None:
+                self.names.append((exchange.watch(space, name), *origin))
 
     def give(self) -> None:
         """The rank that is running imports the module that another has loaded."""

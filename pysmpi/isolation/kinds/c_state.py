@@ -182,11 +182,11 @@ def _strtok() -> tuple[Callable[[], Any], Callable[[Any], object]]:
 
 def _thread_name() -> tuple[Callable[[], Any], Callable[[Any], object]]:
     control = _library().prctl
-    kept = ctypes.create_string_buffer(16)
+    buffer = ctypes.create_string_buffer(16)
 
     def get() -> bytes:
-        control(_GET_NAME, kept)
-        return kept.value
+        control(_GET_NAME, buffer)
+        return buffer.value
 
     return get, lambda value: control(_SET_NAME, value)
 
@@ -245,7 +245,7 @@ class CState:
 def _accesses(kind: str) -> tuple[Callable[[], Any], Callable[[Any], object]]:
     low: Any = sys.modules["_locale"]
     set_locale = getattr(low.setlocale, "real", low.setlocale)
-    found: dict[str, Callable[[], tuple[Callable[[], Any], Callable[[Any], object]]]] = {
+    accesses: dict[str, Callable[[], tuple[Callable[[], Any], Callable[[Any], object]]]] = {
         "directory": lambda: (_getcwd, _chdir),
         "umask": lambda: (_mask, _umask),
         "locale": lambda: (
@@ -256,7 +256,7 @@ def _accesses(kind: str) -> tuple[Callable[[], Any], Callable[[Any], object]]:
         "strtok": _strtok,
         "thread name": _thread_name,
     }
-    return found[kind]()
+    return accesses[kind]()
 
 
 def patch_ctypes(patches: Patches, module: ModuleType, state: CState) -> None:

@@ -9,8 +9,8 @@ _fstat = os.fstat
 
 def identity_of(fd: int) -> tuple[int, int]:
     """The device and the number of the file of a descriptor."""
-    found = _fstat(fd)
-    return found.st_dev, found.st_ino
+    status = _fstat(fd)
+    return status.st_dev, status.st_ino
 
 
 class Kept:

@@ -115,8 +115,8 @@ class _Monitoring:
 
     def _strip(self, tool_id: int) -> dict[int, object]:
         """Remove the callbacks of a tool. Its events stay, as to change them takes long."""
-        found = {event: self.register(tool_id, event, None) for event in self.events}
-        return {event: callback for event, callback in found.items() if callback is not None}
+        callbacks = {event: self.register(tool_id, event, None) for event in self.events}
+        return {event: callback for event, callback in callbacks.items() if callback is not None}
 
     def _restore(self, rank: ranks.Rank, tool_id: int, tool: _Tool) -> None:
         module = self.module

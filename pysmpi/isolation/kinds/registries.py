@@ -242,10 +242,10 @@ def _patch_hooks(patches: Patches, registries: Registries) -> None:
 
 def install(patches: Patches, registries: Registries) -> None:
     """Give every rank its own entries in registries until the patches are undone."""
-    found = dictionaries(copyreg, "dispatch_table")
-    registries.patch(patches, copyreg, ("pickle", "constructor"), found)
-    found = dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
-    registries.patch(patches, copyreg, ("add_extension", "remove_extension"), found)
+    tables = dictionaries(copyreg, "dispatch_table")
+    registries.patch(patches, copyreg, ("pickle", "constructor"), tables)
+    tables = dictionaries(copyreg, "_extension_registry", "_inverted_registry", "_extension_cache")
+    registries.patch(patches, copyreg, ("add_extension", "remove_extension"), tables)
     _patch_hooks(patches, registries)
     Codecs(registries.exchange).replace_functions(patches, registries)
     subclasses = VirtualSubclasses(registries.exchange)

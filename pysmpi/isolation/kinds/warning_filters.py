@@ -129,8 +129,8 @@ class _Filters:
             del self._importing[id(exchange.shown)]
         old = exchange.names.common[self.number]
         changed = space["filters"]
-        known = list(map(id, before))
-        new = [entry for entry in changed if id(entry) not in known]
+        identities = list(map(id, before))
+        new = [entry for entry in changed if id(entry) not in identities]
         if changed is not old and new:
             old[0:0] = [entry for entry in new if entry not in old]
         space["filters"] = own

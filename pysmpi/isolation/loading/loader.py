@@ -103,8 +103,8 @@ class FunctionProgram(RankProgram):
         self.name = getattr(function, "__qualname__", repr(function))
 
     def identity(self) -> dict[str, object]:
-        known = not self.kwargs and all(type(value) in _PLAIN for value in self.args)
-        return {"name": self.name, "arguments": list(self.args) if known else None, "text": None}
+        plain = not self.kwargs and all(type(value) in _PLAIN for value in self.args)
+        return {"name": self.name, "arguments": list(self.args) if plain else None, "text": None}
 
     def main(self) -> Callable[[], object]:
         code = getattr(self.function, "__code__", None)
@@ -273,9 +273,9 @@ class ScriptProgram(_MainProgram):
             except (ImportError, EOFError, ValueError, TypeError) as error:
                 raise UsageError(f"{self.name}: expected byte code of Python: {error}") from None
             return
-        found = foreign(data)
-        if found:
-            raise self._refused(found)
+        kind = foreign(data)
+        if kind:
+            raise self._refused(kind)
         self.loader = SourceFileLoader("__main__", self.path)
         try:
             self.code = self._compiled(data, self.path)

@@ -212,10 +212,10 @@ class Rules:
 def _places(spec: Any) -> list[str]:
     """The files or directories of a module."""
     if spec.origin is not None and spec.origin != "namespace":
-        found = [spec.origin]
+        paths = [spec.origin]
     else:
-        found = list(spec.submodule_search_locations or ())
-    return [place if os.path.isabs(place) else os.path.abspath(place) for place in found]
+        paths = list(spec.submodule_search_locations or ())
+    return [place if os.path.isabs(place) else os.path.abspath(place) for place in paths]
 
 
 def _is_of_tests(name: str, spec: Any, tools: bool) -> bool:

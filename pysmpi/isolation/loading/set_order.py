@@ -171,16 +171,16 @@ def _or_hash(element: object, text: bytes | None) -> bytes:
 
 def _in_order(elements: Iterable[Any], environment: RankEnvironment) -> list[Any] | None:
     """The elements of a set in the order of a rank; None if processes have one order."""
-    found = list(elements)
-    texts = [_text(element) for element in found]
+    items = list(elements)
+    texts = [_text(element) for element in items]
     if all(text is None for text in texts):
         return None
     seed = environment.distinct_seed
     places = [
         (zlib.crc32(_or_hash(element, text), seed) * _MIXER & 0xFFFFFFFF, number)
-        for number, (element, text) in enumerate(zip(found, texts))
+        for number, (element, text) in enumerate(zip(items, texts))
     ]
-    return [found[number] for _, number in sorted(places)]
+    return [items[number] for _, number in sorted(places)]
 
 
 class _OrderedSet:

@@ -35,7 +35,7 @@ def branching_classes(transitions: Transitions) -> list[int]:
                 leaving[here].add((label, component[target]))
     # Components are numbered so that hidden steps lead to smaller numbers only.
     classes = [0] * size
-    known = 1
+    count = 1
     while True:
         signatures: list[frozenset[tuple[str, int]]] = []
         numbers: dict[Hashable, int] = {}
@@ -51,9 +51,9 @@ def branching_classes(transitions: Transitions) -> list[int]:
             key = (classes[here], signatures[here])
             new.append(numbers.setdefault(key, len(numbers)))
         classes = new
-        if len(numbers) == known:
+        if len(numbers) == count:
             return [classes[here] for here in component]
-        known = len(numbers)
+        count = len(numbers)
 
 
 def _hidden_components(transitions: Transitions) -> list[int]:

@@ -79,13 +79,13 @@ def _of_file(path: Path) -> Callable[..., Program]:
 
 
 def _called(make: Callable[..., Program], where: str, settings: Mapping[str, str]) -> Program:
-    known = {each.name: each.default for each in inspect.signature(make).parameters.values()}
+    parameters = {each.name: each.default for each in inspect.signature(make).parameters.values()}
     values = {}
     for name, text in settings.items():
-        if name not in known:
-            listed = f"a setting among {', '.join(known)}" if known else "no setting"
+        if name not in parameters:
+            listed = f"a setting among {', '.join(parameters)}" if parameters else "no setting"
             raise UsageError(f'{where}: expected {listed}, got "{name}"')
-        values[name] = _read(name, text, known[name], where)
+        values[name] = _read(name, text, parameters[name], where)
     try:
         result = make(**values)
     except UsageError:

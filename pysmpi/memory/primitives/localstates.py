@@ -76,9 +76,9 @@ class LocalStates:
 
     def next(self, state: LocalState, answer: object) -> LocalState:
         """The state after `state` if its operation gave `answer`."""
-        known = state.after.get(answer)
-        if known is not None:
-            return self._merged.get(known.number, known)
+        following = state.after.get(answer)
+        if following is not None:
+            return self._merged.get(following.number, following)
         live, state.live = state.live, None
         if live is None:
             live = self._again(state)
@@ -103,13 +103,13 @@ class LocalStates:
             state.number: (state.operation, state.inside, frozenset(state.after))
             for state in self.states
         }
-        known = 0
+        count = 0
         while True:
             numbers: dict[Hashable, int] = {}
             classes = {n: numbers.setdefault(key, len(numbers)) for n, key in keys.items()}
-            if len(numbers) == known:
+            if len(numbers) == count:
                 break
-            known = len(numbers)
+            count = len(numbers)
             for state in self.states:
                 after = [(answer, classes[to.number]) for answer, to in state.after.items()]
                 keys[state.number] = (classes[state.number], frozenset(after))

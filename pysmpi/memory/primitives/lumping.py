@@ -25,7 +25,7 @@ def lump(chain: Chain, labels: NDArray[np.int64] | None = None) -> tuple[Chain, 
     label = np.unique(told_apart, return_inverse=True)[1].astype(np.uint64)
     rate = _compared(chain.rate)
     classes = np.zeros(chain.states, np.int64)
-    known = 1
+    count = 1
     while True:
         signature = _signatures(chain, classes, label, rate)
         key = np.stack([classes.astype(np.uint64), *signature], axis=1)
@@ -34,9 +34,9 @@ def lump(chain: Chain, labels: NDArray[np.int64] | None = None) -> tuple[Chain, 
         number = np.empty(len(first), np.int64)
         number[np.argsort(first)] = np.arange(len(first))
         classes = number[inverse.reshape(-1)]
-        if len(first) == known:
-            return _quotient(chain, classes, known), classes
-        known = len(first)
+        if len(first) == count:
+            return _quotient(chain, classes, count), classes
+        count = len(first)
 
 
 def _compared(rate: NDArray[np.float64]) -> NDArray[np.uint64]:

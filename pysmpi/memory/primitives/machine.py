@@ -222,8 +222,8 @@ def _homes(program: Program, patterns: Mapping[str, int]) -> list[int]:
         escaped = pattern.replace("[", "[[]")
         fitting = [i for i, v in enumerate(program.variables) if fnmatchcase(v.name, escaped)]
         if not fitting:
-            known = ", ".join(variable.name for variable in program.variables)
-            raise UsageError(f'home: expected a variable among {known}, got "{pattern}"')
+            names = ", ".join(variable.name for variable in program.variables)
+            raise UsageError(f'home: expected a variable among {names}, got "{pattern}"')
         for i in fitting:
             homes[i] = home
     return homes

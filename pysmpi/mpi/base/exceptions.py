@@ -199,8 +199,8 @@ def named(value: object, otherwise: str = "") -> str:
     stands in for a name that is not found.
     """
     call = current().call
-    found = otherwise if call is None else _place(value, call.arguments) or otherwise
-    return f"{found}: " if found else ""
+    label = otherwise if call is None else _place(value, call.arguments) or otherwise
+    return f"{label}: " if label else ""
 
 
 def _place(value: object, known: dict[str, object]) -> str:
@@ -272,8 +272,8 @@ def sequence(values: Any) -> list[Any]:
     try:
         return [values[i] for i in range(len(values))]
     except TypeError:
-        found = type(values).__name__
-        raise TypeError(f"{named(values)}expecting a sequence, got {found}") from None
+        kind = type(values).__name__
+        raise TypeError(f"{named(values)}expecting a sequence, got {kind}") from None
 
 
 @touches_program
@@ -282,8 +282,8 @@ def listed(values: Any) -> list[Any]:
     try:
         return list(values)
     except TypeError:
-        found = type(values).__name__
-        raise TypeError(f"{named(values)}expecting an iterable, got {found}") from None
+        kind = type(values).__name__
+        raise TypeError(f"{named(values)}expecting an iterable, got {kind}") from None
 
 
 def no_integer(value: object) -> TypeError:

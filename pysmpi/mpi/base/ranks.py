@@ -353,10 +353,10 @@ class Rank(Owner):
 
     def _read_often(self) -> None:
         engine, universe, process = self.engine, self.universe, self.process
-        found = universe.on_readings
+        callbacks = universe.on_readings
         mark = process, engine.now, engine.events, engine.order, universe.beats
-        if found is not None and universe.read_at == mark:
-            found(self)
+        if callbacks is not None and universe.read_at == mark:
+            callbacks(self)
         universe.read_at = process, engine.now, engine.events, engine.order, universe.beats
 
     def beat(self) -> None:

@@ -95,26 +95,26 @@ def meet(
     number = state.calls.get(rank.pid, 0)
     state.calls[rank.pid] = number + 1
     key = number, operation
-    found = state.open.get(key)
-    if found is None:
-        found = state.open[key] = Agreement(members(communicator), make)
-    found.values[rank.pid] = value
+    agreement = state.open.get(key)
+    if agreement is None:
+        agreement = state.open[key] = Agreement(members(communicator), make)
+    agreement.values[rank.pid] = value
     request = KernelRequest()
-    found.requests.append(request)
+    agreement.requests.append(request)
     _conclude(communicator.universe, state, key)
-    return found, request
+    return agreement, request
 
 
 def _conclude(universe: Universe, state: Agreements, key: tuple[int, str]) -> None:
     """End an agreement if no member is missing."""
-    found = state.open[key]
+    agreement = state.open[key]
     dead = set(FAILED.of(universe).pids)
-    living = [pid for pid in found.members if pid not in dead]
-    if any(pid not in found.values for pid in living):
+    living = [pid for pid in agreement.members if pid not in dead]
+    if any(pid not in agreement.values for pid in living):
         return
     del state.open[key]
-    found.result = found.make({pid: found.values[pid] for pid in living})
-    found.over = True
+    agreement.result = agreement.make({pid: agreement.values[pid] for pid in living})
+    agreement.over = True
     engine = universe.engine
     processes = universe.processes
     # To the root of a tree and back, for the slowest pair that the first member belongs to.
@@ -122,7 +122,7 @@ def _conclude(universe: Universe, state: Agreements, key: tuple[int, str]) -> No
     slots = {processes[pid].slot for pid in living}
     latency = max(book.plan(first, slot, NOTICE_BYTES).latency for slot in slots)
     time = engine.now + 2 * (len(living) - 1).bit_length() * latency
-    for request in found.requests:
+    for request in agreement.requests:
         engine.complete_at(time, request)
 
 

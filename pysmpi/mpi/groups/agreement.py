@@ -111,11 +111,11 @@ def share_later(
     shared = communicator.enter(number, operation, me, None)
     if shared.result is None:
         _set_result(shared, make())
-    made = shared.result[0]
+    result = shared.result[0]
     request = later(
         rank, communicator, number, operation, nbytes, lambda: communicator.exit(shared)
     )
-    return made, request
+    return result, request
 
 
 def agree_later(

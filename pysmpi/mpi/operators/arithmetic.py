@@ -203,12 +203,12 @@ def _locate(
     size = dtype.itemsize
 
     def fields(buf: Any) -> tuple[np.ndarray, np.ndarray]:
-        made = []
+        members = []
         for name in ("value", "index"):
             assert dtype.fields is not None
             kind, offset = dtype.fields[name][:2]
-            made.append(np.ndarray((count,), kind, buf, offset, (size,)))
-        return made[0], made[1]
+            members.append(np.ndarray((count,), kind, buf, offset, (size,)))
+        return members[0], members[1]
 
     (x, i), (y, j) = fields(invec), fields(inoutvec)
     better = x > y if operator.name == "MAXLOC" else x < y

@@ -125,12 +125,12 @@ def _measured_transport(
 
     def overheads(src: Host, dst: Host, nbytes: int) -> tuple[float, float, float]:
         cost = sized(nbytes)
-        found = [cost.send_cost, cost.isend_cost, cost.recv_cost]
+        costs = [cost.send_cost, cost.isend_cost, cost.recv_cost]
         for i, (host, name) in enumerate(((src, "smpi/os"), (src, "smpi/ois"), (dst, "smpi/or"))):
             text = host.properties.get(name)
             if text is not None:
-                found[i] = parse(text, f"{host.name}: {name}").affine(nbytes)
-        return found[0], found[1], found[2]
+                costs[i] = parse(text, f"{host.name}: {name}").affine(nbytes)
+        return costs[0], costs[1], costs[2]
 
     weight = settings.number("network/weight-S", 0.0)
     gamma = settings.number("network/TCP-gamma", 0.0)

@@ -66,17 +66,17 @@ class DelayTransport(Transport):
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         """The plan of a message of `nbytes` between two slots."""
         src, dst = self.hosts[source], self.hosts[destination]
-        found = self.timing(src, dst, nbytes)
+        timing = self.timing(src, dst, nbytes)
         out = into = None
         if src is not dst:
             out, into = self._cards(src)[0], self._cards(dst)[1]
         gap = Gap(
-            out, into, found.hold, found.last, found.lead, found.ahead, found.request,
-            found.answer, found.late,
+            out, into, timing.hold, timing.last, timing.lead, timing.ahead, timing.request,
+            timing.answer, timing.late,
         )  # fmt: skip
         return Plan(
-            found.latency, send_cost=found.send, isend_cost=found.isend, recv_cost=found.receive,
-            eager=found.eager, detached=found.eager, gap=gap,
+            timing.latency, send_cost=timing.send, isend_cost=timing.isend,
+            recv_cost=timing.receive, eager=timing.eager, detached=timing.eager, gap=gap,
         )  # fmt: skip
 
     def place(self, slot: int) -> int:

@@ -222,12 +222,12 @@ class Children:
             return mine
         before, now = self.before, _all_children()
         if before is None or now is None:
-            others, known = [-1], not self.owners
+            others, has_others = [-1], not self.owners
         else:
             # A library may have started them without Python.
             others = sorted(now - before - self.owners.keys() - self.started.spared)
-            known = bool(others)
-        if not known:
+            has_others = bool(others)
+        if not has_others:
             raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
         return others
 

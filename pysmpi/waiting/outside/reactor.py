@@ -420,11 +420,11 @@ def reactor() -> Reactor | None:
 
 def waits_for_outside(universe: ranks.Universe, aside: Iterable[object] = ()) -> bool:
     """Whether another process could end the wait of a thread that is not among those `aside`."""
-    found = _REACTOR.peek(universe)
-    if found is None:
+    current = _REACTOR.peek(universe)
+    if current is None:
         return False
     return any(
         wait.side is PeerSide.OUTSIDE
         or (wait.side is PeerSide.UNKNOWN and wait.fiber not in set(aside))
-        for wait in found.waits
+        for wait in current.waits
     )

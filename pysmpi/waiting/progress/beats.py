@@ -290,7 +290,7 @@ class Beats:
         value is the time (s) that the longest of them still takes.
         """
         fibers = self._fibers()
-        found: dict[tuple[Process, float], Fiber] = {}
+        pending: dict[tuple[Process, float], Fiber] = {}
         now, computation = self.simulation.engine.now, 0.0
         for date, process, computes in self._events():
             fiber = fibers.get(process)
@@ -298,8 +298,8 @@ class Beats:
                 return [], 0.0
             if computes:
                 computation = max(computation, date - now)
-            found[process, date] = fiber
-        return [(date, process, fiber) for (process, date), fiber in found.items()], computation
+            pending[process, date] = fiber
+        return [(date, process, fiber) for (process, date), fiber in pending.items()], computation
 
     def _events(self) -> Iterator[tuple[float, Any, bool]]:
         """The events left: the date, the process or other event, and whether it computes."""
@@ -345,8 +345,8 @@ def _state(fiber: Fiber, clocks: bool) -> int:
 
 def note_clock(universe: Universe) -> None:
     """A rank reads a clock: note it unless Python's own code does, for a timeout."""
-    found = line_outside(is_ours)
-    if found is None or not standard(found[0]):
+    line = line_outside(is_ours)
+    if line is None or not standard(line[0]):
         universe.clock_reads += 1
 
 
@@ -375,9 +375,9 @@ def looks_outside(fiber: Fiber) -> bool:
         if not _LOOKS.isdisjoint(names):
             return True
         for name in names:
-            found: Any = space.get(name)
-            code = getattr(found, "__code__", None)
+            value: Any = space.get(name)
+            code = getattr(value, "__code__", None)
             if code is not None and code not in seen and not is_library(code.co_filename):
                 seen.add(code)
-                pending.append((frozenset(code.co_names), found.__globals__))
+                pending.append((frozenset(code.co_names), value.__globals__))
     return False

@@ -211,8 +211,8 @@ def names_in_loop(code: types.CodeType, instruction: int) -> frozenset[str] | No
 
 
 def _is_library(module: str) -> bool:
-    found = sys.modules.get(module)
-    file = getattr(found, "__file__", None)
+    entry = sys.modules.get(module)
+    file = getattr(entry, "__file__", None)
     if file is None:
         return module not in ("__main__", "")
     return is_library(file)

@@ -408,8 +408,8 @@ def _mapping(address: int) -> _Mapping | None:
 
 
 def _is_shared(address: int) -> bool:
-    found = _mapping(address)
-    return found is None or "s" in found.flags
+    mapping = _mapping(address)
+    return mapping is None or "s" in mapping.flags
 
 
 def _mapped_elsewhere(address: int) -> bool:
@@ -434,10 +434,10 @@ def _mapped_elsewhere(address: int) -> bool:
 def library_of(thread: int, call: str = "") -> str:
     """The file name of the library whose code waits in a thread; empty if it is not known."""
     state = _state(call) if call else _now(thread)
-    found = None if state is None else _mapping(state.stack)
-    if state is None or found is None:
+    mapping = None if state is None else _mapping(state.stack)
+    if state is None or mapping is None:
         return ""
-    size = min(_STACK, found.end - state.stack) & ~7
+    size = min(_STACK, mapping.end - state.stack) & ~7
     try:
         words = struct.unpack(f"={size // 8}Q", _string_at(state.stack, size))
         code = [one for one in _mappings() if "x" in one.flags and one.name]
