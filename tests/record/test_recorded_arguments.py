@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pysmpi.api import run
 from pysmpi.collectives.call import arguments_of
@@ -110,6 +114,10 @@ wrapping.install(None)
 """
 
 
+@pytest.mark.skipif(
+    shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}") is None,
+    reason="mpiexec of a real MPI is not installed",
+)
 def test_a_python_that_does_not_show_methods_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", NOT_SHOWN], capture_output=True, text=True)
     version = platform.python_version().rstrip("+")
