@@ -190,14 +190,14 @@ class TracedMessage(NamedTuple):
     nbytes: int
     start: float
     end: float
-    posted: float = 0.0
-    ready: float = 0.0
-    send_call: int = 0
-    receive_call: int = 0
-    receive: int = 0
-    communicator: int = 0
-    collective: int = 0
-    internal: bool = False
+    posted: float
+    ready: float
+    send_call: int
+    receive_call: int
+    receive: int
+    communicator: int
+    collective: int
+    internal: bool
 
 
 class TracedWait(NamedTuple):

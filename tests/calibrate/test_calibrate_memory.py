@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,16 @@ def test_the_time_of_a_call_is_in_seconds(monkeypatch, times):
 
 def test_quartiles():
     assert quartiles([4, 1, 3, 2, 5]) == (2, 3, 4)
+
+
+@pytest.mark.parametrize(("kib", "lines"), [(1, 64), (8, 64), (32, 256), (48, 384)])
+def test_near_lines_fill_half_of_the_first_cache(kib, lines):
+    first = CacheLevel(1, kib << 10, 1)
+    bench = Bench(replace(TWO, caches=(first, TWO.caches[1])), 4096, flooded=False)
+    try:
+        assert bench.near.lines == lines
+    finally:
+        bench.close()
 
 
 def test_what_cannot_be_told_from_the_call_is_no_figure(monkeypatch):
