@@ -181,6 +181,30 @@ def test_cache_shares_and_forgets() -> None:
     assert cache.get(calls[3], "basic_linear") is not schedules[3]
 
 
+def test_calls_by_turns_have_their_own_schedules() -> None:
+    cache = ScheduleCache()
+    calls = [
+        (Call("bcast", 0, 4, count=8), "flattree"),
+        (Call("bcast", 0, 4, count=9), "flattree"),
+        (Call("bcast", 0, 4, count=8, root=1), "flattree"),
+        (Call("bcast", 0, 6, count=8), "flattree"),
+        (Call("bcast", 0, 4, count=8), "binomial_tree"),
+        (Call("reduce", 0, 4, count=8), "flat_tree"),
+        (Call("bcast", 0, 4, count=8, selection=Selection("ompi")), None),
+        (Call("bcast", 0, 4, count=8, selection=Selection("mpich")), None),
+    ]
+    for rank in range(4):
+        for call, algorithm in calls:
+            own = call._replace(rank=rank)
+            alone = Schedule()
+            build(alone, own, algorithm)
+            for _ in range(2):
+                found = cache.get(own, algorithm)
+                for column in ("codes", "peers", "sizes", "tags", "amounts"):
+                    assert getattr(found, column) == getattr(alone, column), (call, algorithm)
+    assert len(cache) == len(calls)
+
+
 @pytest.mark.parametrize(
     ("op", "algorithm"),
     [("barrier", "ompi_tree"), ("reduce", "binomial"), ("bcast", "binomial_tree")],
