@@ -23,6 +23,7 @@
 #define LEAST ((size_t)64 << 10) /* bytes: arenas have 256 KiB or 1 MiB */
 #define SMALL 1024 /* bytes: larger blocks, */
 #define BLOCK 2048 /* up to this size, are in regions */
+#define ADDRESS_BITS 48 /* of a process, unless it asks for more */
 
 typedef struct {
     char *next, *end; /* the memory of the latest region that is left */
@@ -37,7 +38,7 @@ static PyMemAllocatorEx blocks;
 static Space of_arenas, of_blocks;
 static Block *unused;
 /* For each region of the addresses of a process, whether it is one for blocks. */
-static char holds_blocks[(size_t)1 << (47 - REGION_BITS)];
+static char holds_blocks[(size_t)1 << (ADDRESS_BITS - REGION_BITS)];
 
 /* A region in huge pages; NULL if there is no memory. */
 static char *map_region(void)
@@ -97,13 +98,9 @@ static void *new_block(void *context, size_t size)
         return block;
     }
     block = (Block *)take(&of_blocks, BLOCK);
-    if (block == NULL)
-        return blocks.malloc(context, size);
     uintptr_t region = (uintptr_t)block >> REGION_BITS;
-    if (region >= sizeof holds_blocks) {
-        of_blocks.next = of_blocks.end; /* no such address can be marked */
+    if (block == NULL || region >= sizeof holds_blocks)
         return blocks.malloc(context, size);
-    }
     holds_blocks[region] = 1;
     return block;
 }
