@@ -29,9 +29,6 @@ TICK: Final = 1 << 14
 # Alarms that no process waits for: as many may stay in the queue. Each of them costs a few hundred
 # bytes; one pass over the queue removes them all.
 MOST_IGNORED: Final = 10_000
-# Processes in the list of ready ones before it is cleared, once all have run. To clear it each time
-# makes it grow anew: 5 % more instructions in a ring.
-RAN: Final = 1 << 10
 # Runs of processes at one instant, more than any program needs: an error ends a simulation whose
 # clock has stopped.
 MOST_RUNS: Final = 200_000_000
@@ -296,7 +293,7 @@ class Engine(AbstractEngine):
                 raise RuntimeError(f"{self.runs} steps at t={self.now!r} s, and time stands still")
             process.run()
         # After a stop, processes that have not run stay in the list for another `run`.
-        if self.head >= RAN and self.head == len(ready):
+        if self.head == len(ready):
             ready.clear()
             self.head = 0
 
