@@ -99,6 +99,7 @@ def project(tmp_path: Path) -> Path:
             "def test_large():\n    assert half(8) == 4\n"
         ),
         "tests/text/test_wrong.py": "def test_wrong():\n    assert False\n",
+        "tests/text/test_unreadable.py": "import half_of_nothing\n",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)

@@ -52,7 +52,7 @@ class Copy:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(root / name, target, follow_symlinks=False)
         self._sound: set[str] = set()  # tests that pass if nothing is broken
-        self._unsound: set[str] = set()  # and that fail
+        self._unsound: set[str] = set()  # and that fail, or files that cannot be read
         self._changes = 0
         self._stopped = False
 
@@ -65,21 +65,22 @@ class Copy:
         source = path.read_bytes()
         tests = own_tests(self.root, place)
         result, test, used = "survived", "", 0.0
-        for some in filter(None, (tests[:FIRST], tests[FIRST:])):
-            while result == "survived" and some:
+        for some in (tests[:FIRST], tests[FIRST:]):
+            while result == "survived" and (some := self._readable(some)):
                 self._write(path, place.mutation.applied(source))
                 try:
                     result, test, spent = self._run(place, some, seconds - used)
                 finally:
                     self._write(path, source)
                 used += spent
-                if result == "killed" and not test:  # not even read
+                if result == "killed" and not test:  # the process has ended
                     sound = self._run(place, [*some, "--collect-only"], seconds)[0]
                     if sound != "survived":
                         raise RuntimeError(f"without a break, pytest cannot read {some}")
                 if not test or test in self._sound:
                     break
-                if self._run(place, [test], seconds)[0] == "survived":
+                alone = [test] if "::" in test else [test, "--collect-only"]
+                if self._run(place, alone, seconds)[0] == "survived":
                     self._sound.add(test)
                 else:
                     self._unsound.add(test)  # it says nothing about the place
@@ -87,6 +88,10 @@ class Copy:
                     continue
                 break
         return Verdict(place, result, test, used)
+
+    def _readable(self, tests: list[str]) -> list[str]:
+        """Those that are not known to be files which pytest cannot read."""
+        return [name for name in tests if name not in self._unsound]
 
     def stop(self) -> None:
         """End the trial that runs in another thread."""
@@ -138,7 +143,9 @@ class Copy:
             return "unfinished", "", spent
         if process.returncode in (0, NOTHING):
             return "survived", "", spent
-        failed = re.search(r"^(?:FAILED|ERROR) (\S+::[^\n]*?)(?: - .*)?$", text, re.MULTILINE)
+        failed = re.search(
+            r"^(?:FAILED|ERROR) (\S+\.py(?:::[^\n]*?)?)(?: - .*)?$", text, re.MULTILINE
+        )
         if failed is None and "Timeout (0:" in text:
             return "hangs", "", spent
         return "killed", failed[1] if failed else "", spent
