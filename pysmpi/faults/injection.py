@@ -14,7 +14,8 @@ from pysmpi import text
 from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.changes import FIRST, MachineChanges, parts_of
-from pysmpi.faults.specification import Fault, RandomFaults, parse_fault
+from pysmpi.faults.noise import begin_noise
+from pysmpi.faults.specification import Fault, Noise, RandomFaults, parse_fault
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
@@ -36,9 +37,13 @@ class Injection(Instrument):
     """The faults of one job, and the changes that the profiles of its platform say."""
 
     def __init__(
-        self, faults: Sequence[Fault | RandomFaults], seed: int, profiles: Sequence[ProfileDef] = ()
+        self,
+        faults: Sequence[Fault | RandomFaults | Noise],
+        seed: int,
+        profiles: Sequence[ProfileDef] = (),
     ) -> None:
-        self.faults = list(faults)
+        self.faults = [one for one in faults if isinstance(one, Fault | RandomFaults)]
+        self.noise = [one for one in faults if not isinstance(one, Fault | RandomFaults)]
         self.profiles = list(profiles)
         self.seed = seed
         self.report: str | None = None
@@ -86,6 +91,7 @@ class Injection(Instrument):
         if any(part.kind == LINK_STATE for part in parts):
             simulation.universe.listen(Flows(self.message_begins))
         self.changes.begin()
+        begin_noise(self.noise, simulation, self.seed)
         for fault in self.faults:
             for one in self._drawn(fault) if isinstance(fault, RandomFaults) else [fault]:
                 if one.kind == "rank":

@@ -1,6 +1,7 @@
 """The texts of `--fault`: `rank=7@2.5s`, `host=node-3@1s:slow=4`, `random:rate=0.1` and others.
 
-A failure without an effect such as `slow=F` is that of a part that dies.
+A failure without an effect such as `slow=F` is that of a part that dies. `detours`, `jitter` and
+`drop` are noise of the whole machine.
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ KINDS = ("rank", "host", "link")
 EFFECTS = {"rank": (), "host": ("slow",), "link": ("slow", "latency")}
 _FORMS = (
     "rank=N@TIME, host=NAME@TIME[:slow=FACTOR[:for=TIME]], "
-    "link=NAME@TIME[:slow=FACTOR][:latency=FACTOR][:for=TIME] or random:rate=RATE"
+    "link=NAME@TIME[:slow=FACTOR][:latency=FACTOR][:for=TIME], random:rate=RATE, "
+    "detours:rate=RATE:time=TIME, jitter:time=TIME or drop:rate=P[:queue=N][:timeout=TIME]"
 )
+# The kinds of noise: their forms, and the keys that they need.
+NOISES = {
+    "detours": ("detours:rate=RATE:time=TIME", ("rate", "time")),
+    "jitter": ("jitter:time=TIME", ("time",)),
+    "drop": ("drop:rate=P[:queue=N][:timeout=TIME]", ("rate",)),
+}
 
 
 @dataclass(frozen=True)
@@ -57,10 +65,43 @@ class RandomFaults:
     text: str = ""
 
 
-def parse_fault(text: str) -> Fault | RandomFaults:
-    """The fault that a text describes; raises UsageError."""
+@dataclass(frozen=True)
+class Detours:
+    """Each core leaves its work `rate` times a second of the work, for `seconds` on average."""
+
+    rate: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Each message between hosts is late, by `seconds` on average."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Drops:
+    """A message between hosts is lost with the probability `rate`, and sent again.
+
+    This is so if at least `queue` messages are on their way to its host when it begins. The first
+    repetition is after `timeout` (s), each further one after twice the time.
+    """
+
+    rate: float
+    queue: int = 0
+    timeout: float = 0.2
+
+
+Noise = Detours | Jitter | Drops
+
+
+def parse_fault(text: str) -> Fault | RandomFaults | Noise:
+    """The fault or the noise that a text describes; raises UsageError."""
     if text.startswith("random"):
         return _random(text)
+    if text.partition(":")[0] in NOISES:
+        return _noise(text)
     head, *effects = text.split(":")
     kind, equals, rest = head.partition("=")
     name, at, when = rest.rpartition("@")
@@ -138,6 +179,46 @@ def _random(text: str) -> RandomFaults:
             f"--fault {text}: expected random:rate=RATE, the failures of a rank in a second"
         )
     return RandomFaults(rate, text)
+
+
+def _noise(text: str) -> Noise:
+    kind, *parts = text.split(":")
+    form, required = NOISES[kind]
+    values: dict[str, str] = dict.fromkeys(required, "")
+    for part in parts:
+        key, _, value = part.partition("=")
+        if f"{key}=" not in form or values.get(key):
+            raise UsageError(f"--fault {text}: expected {form}, got {part!r}")
+        values[key] = value
+
+    def seconds(key: str) -> float:
+        try:
+            found = parse_time(values[key], bare=True)
+        except UsageError as error:
+            raise UsageError(f"--fault {text}: {key}: {error}") from None
+        if found == 0.0:
+            raise UsageError(f"--fault {text}: {key}: expected a time above 0, got {values[key]!r}")
+        return found
+
+    missing = [key for key in required if not values[key]]
+    if missing:
+        raise UsageError(f"--fault {text}: expected {form}, got no {missing[0]}")
+    if kind == "jitter":
+        return Jitter(seconds("time"))
+    rate = _number(values["rate"])
+    if rate is None or rate <= 0.0 or (kind == "drop" and rate >= 1.0):
+        expected = "above 0" if kind == "detours" else "between 0 and 1"
+        raise UsageError(
+            f"--fault {text}: rate: expected a number {expected}, got {values['rate']!r}"
+        )
+    if kind == "detours":
+        return Detours(rate, seconds("time"))
+    queue = whole(values.get("queue", "0"), 9)
+    if queue is None:
+        raise UsageError(
+            f"--fault {text}: queue: expected a number of messages, got {values['queue']!r}"
+        )
+    return Drops(rate, queue, seconds("timeout") if "timeout" in values else 0.2)
 
 
 def _number(text: str) -> float | None:

@@ -274,7 +274,7 @@ class Options:
     fault: Sequence[str] | str = _option(
         (),
         _TEXTS,
-        "A part of the machine that fails, or becomes slow; repeatable.",
+        "A part of the machine that fails, or becomes slow, or noise; repeatable.",
     )
     on_failure: OnFailure = _option(
         "end",

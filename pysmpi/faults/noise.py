@@ -1,0 +1,108 @@
+"""Noise of the machine: detours of cores, and messages that are late or lost.
+
+All times are exponentially distributed around their mean, and depend on `--seed`. A lost message is
+sent again after a timeout, which doubles with each further loss of the same message, as TCP does it
+(RFC 6298).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from pysmpi.faults.changes import slots_of
+from pysmpi.faults.specification import Detours, Drops, Jitter, Noise
+from pysmpi.kernel.core import Pace
+from pysmpi.kernel.plan import Plan
+from pysmpi.kernel.process import Process
+from pysmpi.kernel.requests import KernelRequest, Send
+from pysmpi.ranks.simulation import Simulation
+
+
+class NoisyPace(Pace):
+    """A core that leaves its work at random times for random times."""
+
+    def __init__(self, usual: Pace | None, detours: Detours, random: Random) -> None:
+        super().__init__()
+        self._usual = usual
+        self._detours = detours
+        self._random = random
+        self._next = random.expovariate(detours.rate)
+
+    def seconds(self, begin: float, work: float) -> float:
+        """See `Pace.seconds`."""
+        usual = self._usual
+        end = begin + (work if usual is None else usual.seconds(begin, work))
+        rate, mean, random = self._detours.rate, self._detours.seconds, self._random
+        if self._next < begin:
+            self._next = begin + random.expovariate(rate)
+        while self._next < end:
+            lost = random.expovariate(1.0 / mean)
+            end += lost
+            self._next += lost + random.expovariate(rate)
+        return end - begin
+
+
+class LateMessages:
+    """Lets messages between hosts be late, or be lost and sent again."""
+
+    def __init__(self, kinds: Sequence[Jitter | Drops], simulation: Simulation, seed: int) -> None:
+        self._kinds = kinds
+        self._simulation = simulation
+        self._random = Random(f"messages {seed}")
+        self._under_way: Counter[str] = Counter()  # to each host
+
+    def _ends(self, send: Send) -> tuple[str, str]:
+        """The hosts of the sender and the receiver."""
+        source, target = slots_of(send)
+        slots = self._simulation.slots
+        return slots[source].host.name, slots[target].host.name
+
+    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+        """Give a message that begins its additional latency."""
+        if not isinstance(request, Send) or request.plan is None:
+            return
+        source, target = self._ends(request)
+        if source == target:
+            return
+        late = sum(self._late(kind, target) for kind in self._kinds)
+        if late > 0.0:
+            plan = request.plan
+            request.plan = Plan(
+                plan.latency + late, plan.volume, plan.bound, plan.penalty, plan.factor,
+                plan.constraints, plan.weights, plan.send_cost, plan.isend_cost, plan.recv_cost,
+                plan.eager, plan.detached, plan.pricing, plan.gap, plan.regulator, plan.kind,
+            )  # fmt: skip
+
+    def _late(self, kind: Jitter | Drops, target: str) -> float:
+        random = self._random
+        if isinstance(kind, Jitter):
+            return random.expovariate(1.0 / kind.seconds)
+        if self._under_way[target] < kind.queue:
+            return 0.0
+        late, timeout = 0.0, kind.timeout
+        while random.random() < kind.rate:
+            late += timeout
+            timeout *= 2.0
+        return late
+
+    def flow_started(self, send: Send, now: float) -> None:
+        """A message is on its way."""
+        self._under_way[self._ends(send)[1]] += 1
+
+    def flow_ended(self, send: Send, now: float) -> None:
+        """A message has arrived."""
+        self._under_way[self._ends(send)[1]] -= 1
+
+
+def begin_noise(noise: Sequence[Noise], simulation: Simulation, seed: int) -> None:
+    """Let the cores and the messages of a simulation be noisy."""
+    for number, one in enumerate(noise):
+        if isinstance(one, Detours):
+            for core in simulation.cores.values():
+                random = Random(f"detours {seed}/{number}/{core.host}/{core.number}")
+                core.pace = NoisyPace(core.pace, one, random)
+    messages = [one for one in noise if not isinstance(one, Detours)]
+    if messages:
+        simulation.universe.listen(LateMessages(messages, simulation, seed))
