@@ -160,6 +160,8 @@ def command(
     line.environment.update(line.own)
     _set_variables(line)
     _one_thread_a_rank()
+    if rest["seeds"] is not None:
+        raise UsageError("explore: expected no --seeds, which is for pysmpi run")
     rest = {name: value for name, value in rest.items() if name in FIELDS} | {"compute": "none"}
     usual = not rest["check"]
     if usual:

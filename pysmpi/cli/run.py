@@ -107,6 +107,7 @@ def command(
     breaks: tuple[str, ...],
     check_shadow: bool,
     check_tolerance: str,
+    seeds: int | None,
     cfg: tuple[str, ...],
     coll: tuple[str, ...],
     **rest: Any,
@@ -156,6 +157,16 @@ def command(
         if line.target == "-" and line.kind == "script":
             raise UsageError("--check-shadow: expected a file, which can run twice, got -")
         return compare(find, options, limit, quiet)
+    if seeds is not None:
+        from pysmpi.cli.seeds import run_seeds
+
+        stdin = line.target == "-" and line.kind == "script"
+        if later or line.directory or stdin or debug or breaks or explain_speed:
+            raise UsageError(
+                "--seeds: expected one program, a file in the working directory, without --pdb, "
+                "--break and --explain-speed"
+            )
+        return run_seeds(find, options, seeds, quiet)
     programs: list[Segment] = []
     if later or line.directory is not None:
         from pysmpi.job.spawning import Segment

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from pysmpi.cli.numbers import WholeNumber
 from pysmpi.job.options import DEFAULTS, FIELDS, Kind, check_value
 from pysmpi.text import integer
 
@@ -40,7 +41,7 @@ SPELLINGS: dict[str, tuple[str, str | None]] = {
     "report": ("--report", "FILE.json"),
     "on_deadlock": ("--on-deadlock", None),
     "check": ("--check", "all|NAME,..."),
-    "fault": ("--fault", "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|random:rate=R"),
+    "fault": ("--fault", "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|jitter:..."),
     "on_failure": ("--on-failure", None),
     "instrument": ("--instrument", "NAME[:ARGUMENT]"),
     "private": ("--private", "NAME"),
@@ -68,6 +69,12 @@ def on_command_line(name: str) -> str:
 _MORE: dict[str, list[Callable[[Any], Any]]] = {
     "cfg": [
         click.option("--help-cfg", is_flag=True, help="List the options that --cfg takes."),
+    ],
+    "seed": [
+        click.option(
+            "--seeds", type=WholeNumber(2), metavar="N",
+            help="Run with N seeds from that of --seed on, and print p10, p50 and p90 of the time.",
+        ),
     ],
     "on_deadlock": [
         click.option(
@@ -106,7 +113,7 @@ _MACHINE = (
 
 # The sections of --help, with the names of their options.
 SECTIONS = {
-    "The job": ("nprocs", "seed", "private", "shared"),
+    "The job": ("nprocs", "seed", "seeds", "private", "shared"),
     "The machine": ("platform", "hostfile", "map_by", "rank_by"),
     "Models and algorithms": (
         "model", "memory_model", "memory_bound", "selector", "coll", "reduction_order", "cfg",
