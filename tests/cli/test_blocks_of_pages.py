@@ -60,6 +60,16 @@ BY_OTHERS = [
     ("docs/reference/platform*.md", "name: ", PLATFORMS),
     ("docs/reference/nodes.md", "name: ", PLATFORMS),
     ("docs/reference/platform.md", "load(", "tests/platform/test_platform_docs.py"),
+    (
+        "docs/reference/placement.md",
+        "rank 0=",
+        "tests/platform/test_rankfile.py::test_each_rank_has_its_core",
+    ),
+    (
+        "docs/reference/placement.md",
+        "communication_graph",
+        "tests/analysis/test_mapping.py::test_the_communication_of_a_run_is_a_graph",
+    ),
     ("docs/reference/sweep.md", "", "tests/sweeps/test_sweeps.py::test_the_page_has_a_study"),
     ("docs/reference/options.md", "", GENERATED),
     (
