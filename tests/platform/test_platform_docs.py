@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import pysmpi
 from pysmpi.platform.check import check
 from pysmpi.platform.zones import load_kinds
 
@@ -27,8 +28,20 @@ def test_yaml_examples_are_sound_platforms(text, tmp_path):
     assert report.ok, str(report)
 
 
-@pytest.mark.parametrize(("text", "printed"), zip(blocks("python"), ["bb1_UP", "8\n"], strict=True))
-def test_python_examples_run(text, printed, capsys):
+def exchange():
+    from mpi4py import MPI
+
+    MPI.COMM_WORLD.sendrecv("text", 1 - MPI.COMM_WORLD.rank)
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"), list(zip(blocks("python"), ["bb1_UP", "8\n", "2\n"], strict=True))
+)
+def test_python_examples_run(text, printed, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if "run.jsonl" in text:
+        pysmpi.run(exchange, 2, compute="none", trace="run.jsonl")
+        capsys.readouterr()
     exec(compile(text, "docs/reference/platform.md", "exec"), {})
     assert printed in capsys.readouterr().out
 
