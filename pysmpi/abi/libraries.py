@@ -156,8 +156,12 @@ def copy_for_rank(path: str) -> str:
         _choose("mpich", name)
         return path
     if elf.MPI.match(name):  # it is an MPI library itself
-        _choose(_interface_of(name), name)
-        ours = elf.replacement(name) or name
+        chosen = _CHOSEN.of(current().universe)
+        if name == "libmpi.so" and chosen:  # without a version, it is the one that is in use
+            ours = interfaces.INTERFACES[chosen[0][0]].c_library
+        else:
+            _choose(_interface_of(name), name)
+            ours = elf.replacement(name) or name
         interfaces.attach({ours}, engine.core())
         return str(interfaces.file_of(ours))
     part = _part(path)

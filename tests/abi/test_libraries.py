@@ -490,6 +490,17 @@ def test_c_code_understands_handles_of_mpi4py(libraries: Path) -> None:
     assert (code, out) == (0, f"{size}\n" * 3), error
 
 
+def test_a_library_without_a_version_is_the_one_in_use(libraries: Path) -> None:
+    code, out, error = run(
+        libraries,
+        "library, size = ctypes.CDLL('libmpi.so', ctypes.RTLD_GLOBAL), ctypes.c_int()\n"
+        "half = MPI.COMM_WORLD.Split(rank % 2)\n"
+        "library.MPI_Comm_size(ctypes.c_void_p(MPI._handleof(half)), ctypes.byref(size))\n"
+        "print(size.value == half.size)",
+    )
+    assert (code, out) == (0, "True\n" * 3), error
+
+
 def test_the_library_of_mpi4py_has_its_handles(built: Path) -> None:
     code, out, error = run(
         built,
