@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import CAUSES, COMPUTE, span
+from pysmpi.analysis.usage import link_usage
 from pysmpi.analysis.why import Analysis
 from pysmpi.trace.activity import RunActivity, TracedSite
 from pysmpi.trace.events import CALL, MAIN, RETURN
@@ -280,50 +281,17 @@ def _older(file: str, date: float) -> bool:
 
 def _links(graph: EventGraph, seconds: float) -> list[dict[str, object]]:
     """The use of the busiest links over time: the share of their bandwidth in each bin."""
-    record = graph.record
     if seconds <= 0.0:
         return []
-    crossing: dict[int, list[tuple[float, float, float]]] = {}
-    for number, nbytes, route in record.messages[:, [0, 4, 5]].tolist():
-        depart, arrive = graph.departs.get(number), graph.arrives.get(number)
-        if depart is None or arrive is None or not nbytes:
-            continue
-        end = graph.date[arrive]
-        begin = min(end, graph.date[depart] + graph.b[depart])
-        for link in record.routes[route]:
-            crossing.setdefault(link, []).append((begin, end, float(nbytes)))
-    edges = np.linspace(0.0, seconds, BINS + 1)
     found = []
-    for link, flows in crossing.items():
-        name, capacity = record.links[link]
-        table = np.array(flows)
-        carried = np.diff(_carried(table, edges))
-        use = carried / (capacity * seconds / BINS)
-        found.append((float(table[:, 2].sum()) / capacity, name, use, float(table[:, 2].sum())))
+    for used in link_usage(graph, BINS):
+        amount = float(used.amounts.sum())
+        found.append((amount / used.capacity, used.name, used.shares(seconds), amount))
     found.sort(key=lambda one: (-one[0], one[1]))
     return [
         {"name": name, "bytes": nbytes, "mean": busy / seconds, "use": column(use, "f4")}
         for busy, name, use, nbytes in found[:MOST_LINKS]
     ]
-
-
-def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The bytes that flows (begin, end, bytes) have carried up to each date."""
-    total = np.zeros(len(edges))
-    lasted = flows[:, 1] - flows[:, 0]
-    short = lasted <= 0.0
-    rate = np.where(short, 0.0, flows[:, 2] / np.where(short, 1.0, lasted))
-    for column, sign in ((0, 1.0), (1, -1.0)):
-        order = np.argsort(flows[:, column])
-        dates, rates = flows[order, column], rate[order]
-        sums = np.concatenate(([0.0], np.cumsum(rates)))
-        moments = np.concatenate(([0.0], np.cumsum(rates * dates)))
-        before = np.searchsorted(dates, edges, "right")
-        total += sign * (sums[before] * edges - moments[before])
-    at_once = np.sort(flows[short, 1])
-    sizes = np.concatenate(([0.0], np.cumsum(flows[short, 2][np.argsort(flows[short, 1])])))
-    total += sizes[np.searchsorted(at_once, edges, "right")]
-    return total
 
 
 def _matrix(record: RunActivity) -> dict[str, object]:

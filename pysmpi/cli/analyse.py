@@ -42,6 +42,11 @@ from pysmpi.errors import UsageError
 @click.option(
     "--json", "target", metavar="FILE", help="Write the analysis as JSON; - is the standard output."
 )
+@click.option(
+    "--usage",
+    metavar="FILE",
+    help="Write the use of links and hosts over time as a table: .csv, .json or .parquet.",
+)
 def command(
     trace: str,
     compute: str | None,
@@ -51,6 +56,7 @@ def command(
     ranks: tuple[str, ...],
     links: tuple[str, ...],
     target: str | None,
+    usage: str | None,
 ) -> int:
     """Explain the time of a recorded run: its critical path and efficiencies.
 
@@ -58,9 +64,11 @@ def command(
     factor predicts the run with other costs: 0.9 is 10 % less, 0 is nothing.
     """  # fmt: skip
     from pysmpi.analysis.graph import Scales
+    from pysmpi.analysis.usage import suffix_of, write_usage
     from pysmpi.analysis.why import read_analysis
     from pysmpi.io.output import OutputFile
 
+    suffix = "" if usage is None else suffix_of("--usage", usage)
     found = read_analysis(trace)
     graph = found.graph
     record = graph.record
@@ -83,6 +91,11 @@ def command(
             known = ", ".join(sorted(names)[:10]) or "none that a message crossed"
             raise UsageError(f"--link {given}: no such link {key}, expected one of: {known}")
         scales.links[names.index(key)] = factor
+    if usage is not None:
+        with OutputFile("--usage", usage) as file:
+            with file.writing():
+                write_usage(file.path, suffix, graph)
+            file.keep()
     changed = scales != Scales()
     if changed and target is None:
         seconds = graph.makespan(scales)

@@ -1,0 +1,83 @@
+"""The use of links and hosts: amounts, shares, and the files that other programs read."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from pysmpi.analysis.graph import EventGraph
+from pysmpi.analysis.usage import COLUMNS, host_usage, link_usage, suffix_of, write_usage
+from pysmpi.errors import UsageError
+
+
+def work(nbytes, count):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    data = np.zeros(nbytes, "u1")
+    for _ in range(count):
+        if comm.rank == 0:
+            comm.Send(data, 1)
+        elif comm.rank == 1:
+            comm.Recv(data, 0)
+        comm.Barrier()
+
+
+@pytest.fixture
+def graph(record):
+    return EventGraph(record(work, 3, 1_000_000, 4, platform="graphene", compute="10ms"))
+
+
+def test_links_have_the_bytes_of_the_messages_that_cross_them(graph):
+    used = {one.name: one for one in link_usage(graph, 50)}
+    record = graph.record
+    wanted = {}
+    for nbytes, route in record.messages[:, [4, 5]].tolist():
+        for link in record.routes[route]:
+            wanted[record.links[link][0]] = wanted.get(record.links[link][0], 0) + nbytes
+    wanted = {name: nbytes for name, nbytes in wanted.items() if nbytes}
+    assert {name: round(one.amounts.sum()) for name, one in used.items()} == wanted
+    most = max(used.values(), key=lambda one: one.amounts.sum())
+    assert most.amounts.sum() >= 4_000_000 and most.capacity > 1e8
+    shares = most.shares(graph.seconds)
+    assert 0.5 < shares.max() < 1.001 and shares.min() == 0.0 and len(shares) == 50
+
+
+def test_hosts_have_the_compute_of_their_ranks(graph):
+    found = host_usage(graph, 20)
+    computed = sum(
+        graph.date[row] - graph.date[graph.before[row]]
+        for row in range(len(graph.kind))
+        if graph.before[row] >= 0 and not graph.in_call(row)
+    )
+    assert [one.name for one in found] == graph.record.hosts
+    total = sum(one.amounts.sum() for one in found)
+    assert total == pytest.approx(computed) and total > 3 * 4 * 0.010
+    assert all(0.0 <= one.shares(graph.seconds).max() < 1.001 for one in found)
+
+
+def test_files_have_the_same_rows(graph, tmp_path):
+    write_usage(str(tmp_path / "a.csv"), "csv", graph)
+    write_usage(str(tmp_path / "a.json"), "json", graph)
+    with open(tmp_path / "a.csv", newline="") as stream:
+        table = list(csv.DictReader(stream))
+    rows = json.loads((tmp_path / "a.json").read_text())
+    assert list(table[0]) == list(rows[0]) == list(COLUMNS)
+    assert [{name: str(value) for name, value in row.items()} for row in rows] == table
+    used = [*link_usage(graph, 100), *host_usage(graph, 100)]
+    assert len(rows) == 100 * len(used)
+    last = rows[99]
+    assert last["end"] == pytest.approx(graph.seconds) and last["name"] == used[0].name
+    for row in rows:
+        share = row["amount"] / row["capacity"] / (row["end"] - row["begin"])
+        assert row["use"] == pytest.approx(share, rel=1e-9, abs=1e-12)
+    arrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
+    write_usage(str(tmp_path / "a.parquet"), "parquet", graph)
+    assert arrow.read_table(tmp_path / "a.parquet").to_pylist() == rows
+
+
+def test_another_suffix_is_refused():
+    with pytest.raises(UsageError, match=r"--usage a\.txt: expected the suffix \.csv, \.json"):
+        suffix_of("--usage", "a.txt")
+    assert suffix_of("--usage", "A.CSV") == "csv"
