@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from operator import is_
 from types import ModuleType
 from typing import Any
@@ -69,13 +69,14 @@ class _Snapshot:
             and all(thing == contents for thing, contents in self.registries)
         )
 
-    def restore(self) -> None:
-        """Undo the changes since."""
+    def restore(self, patched: Set[tuple[int, str]]) -> None:
+        """Undo the changes since, but those of what was patched."""
         if not _same(self.space, self.names):
-            _restore_names(self.name, self.space, self.names)
+            owner = sys.modules.get(self.name)
+            _restore_names(self.name, self.space, _unpatched(self.names, owner, patched))
         for kind, names in self.classes:
             if not _same(vars(kind), names):
-                _restore_class(kind, names)
+                _restore_class(kind, _unpatched(names, kind, patched))
         for thing, contents in self.registries:
             if thing != contents:
                 if isinstance(thing, list):
@@ -92,10 +93,13 @@ _snapshots: dict[str, _Snapshot] = {}
 class Restoring:
     """The standard library and the settings of a process as they are when this is made.
 
-    `note` looks for modules that were loaded since; `restore` puts everything back.
+    `note` looks for modules that were loaded since; `restore` puts everything back. `patched` are
+    the replacements of the run, by the `id` of the module or class and the name: they are undone
+    before, and modules that the run has loaded are noted with them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patched: Set[tuple[int, str]] = frozenset()) -> None:
+        self._patched = patched
         self._modules: list[_Snapshot] = []
         self._known: set[str] = set()
         self._lists = [(name, vars(sys)[name]) for name in ("meta_path", "path_hooks", "orig_argv")]
@@ -119,7 +123,7 @@ class Restoring:
     def restore(self) -> None:
         """Restore all changes."""
         for snapshot in self._modules:
-            snapshot.restore()
+            snapshot.restore(self._patched)
         for name, kept in self._lists:
             now = vars(sys)[name]
             if now is not kept:
@@ -147,6 +151,21 @@ def _same(now: Mapping[str, object], before: Mapping[str, object]) -> bool:
         and all(map(is_, now, before))
         and all(map(is_, now.values(), before.values()))
     )
+
+
+def _unpatched(
+    names: Mapping[str, object], owner: object, patched: Set[tuple[int, str]]
+) -> dict[str, object]:
+    """The names of a module or class, with the present values of those that were patched."""
+    found = dict(names)
+    now = {} if owner is None else vars(owner)
+    for number, name in patched:
+        if number == id(owner):
+            if name in now:
+                found[name] = now[name]
+            else:
+                found.pop(name, None)
+    return found
 
 
 def _is_plain(kind: type) -> bool:

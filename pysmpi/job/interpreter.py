@@ -42,6 +42,7 @@ from pysmpi.isolation.program_errors import EARLY, strip
 from pysmpi.isolation.rank_state import MISSING
 from pysmpi.isolation.restoring import Restoring
 from pysmpi.isolation.threads import fibers as threads
+from pysmpi.isolation.threads.locks import SharedTurns
 from pysmpi.isolation.versions import Versions
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.processes import inactive
@@ -128,7 +129,7 @@ class Interpreter:
 
     def _install(self) -> None:
         patches = self.patches
-        restoring = Restoring()
+        restoring = Restoring(patches.places)
         patches.call_back(restoring.restore)  # last, when all replacements are undone
         patches.call_back(inactive.end)
         if self.shadowing is not None:
@@ -184,9 +185,9 @@ class Interpreter:
         self.shared_state = SharedState(imports)
         imports.end_shared.append(self.shared_state.note)
         imports.end_shared.append(restoring.note)
-        generators = randomness.SharedGenerators()
-        imports.begin_shared.append(generators.begin)
-        imports.end_shared.append(generators.end)
+        for part in (randomness.SharedGenerators(), SharedTurns()):
+            imports.begin_shared.append(part.begin)
+            imports.end_shared.append(part.end)
         if self.shadowing is not None:
             self.shadowing.install(patches, imports, exchange)
         for name in system.LATER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,7 @@ from greenlet import GreenletExit
 from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
 from pysmpi.isolation.threads.locks import RankLock, give_way, polling
+from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 
 
@@ -36,6 +38,33 @@ def poll_futures(run: PatchedRun, module: ModuleType) -> None:
     holder = sys.modules.get("concurrent.futures")
     if holder is not None and hasattr(holder, "wait"):
         patches.set(holder, "wait", new)
+
+
+@when_loaded("concurrent.futures._base")
+def order_futures(run: PatchedRun, module: ModuleType) -> None:
+    """Give sets of futures, as those of `wait` and `as_completed`, the same order in each run.
+
+    That of their addresses changes. The futures of a rank are numbered when they are first hashed.
+    """
+    numbers: dict[int, int] = {}
+    plain = object.__hash__
+
+    def __hash__(self: object) -> int:
+        own = vars(self)
+        found: int | None = own.get("_pysmpi_number")
+        if found is None:
+            rank = ranks.current()
+            if rank.program is None:
+                return plain(self)
+            found = own["_pysmpi_number"] = numbers[rank.pid] = numbers.get(rank.pid, 0) + 1
+        return found
+
+    def __init__(self: object, futures: Iterable[object]) -> None:
+        vars(self)["futures"] = sorted(futures, key=hash)
+
+    run.patches.set(module.Future, "__hash__", __hash__)
+    kind = module._AcquireFutures
+    run.patches.set(kind, "__init__", like(kind.__init__, __init__))
 
 
 @when_loaded("concurrent.futures.thread")

@@ -21,6 +21,7 @@ class Patches:
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], object]] = []
+        self.places: set[tuple[int, str]] = set()  # owners by their `id`, and names
 
     def set(self, owner: object, name: str, value: object) -> Any:
         """Set `owner.name` to `value`; return the old value.
@@ -30,6 +31,7 @@ class Patches:
         function can.
         """
         old = vars(owner).get(name, _MISSING)
+        self.places.add((id(owner), name))
         if owner is os:
             self._able(old, value)
         if isinstance(old, BuiltinFunctionType):

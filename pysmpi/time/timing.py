@@ -15,7 +15,8 @@ simulated core.
 A core without a speed in the platform is as fast as this computer: compute is not scaled.
 
 Native timing leaves out imports, garbage collection, and its own overhead. With all modes except
-`native` and `steady`, a run is exactly repeatable.
+`native` and `steady`, a run is exactly repeatable, unless it waits for other processes or
+`--sample auto` measures its functions.
 """
 
 from __future__ import annotations

@@ -119,6 +119,7 @@ def test_runs_of_applications_leave_no_memory_behind(of_applications: list[Run])
 
 BUSY = """
 import csv, gc, json, locale, os, queue, random, signal, socket, sys, threading, time, wave
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 import numpy
 from mpi4py import MPI
 
@@ -151,6 +152,11 @@ for thread in threads:
 for thread in threads:
     thread.join()
 print(comm.rank, sorted(done.get() for _ in threads), comm.allreduce(time.time()))
+with ThreadPoolExecutor(3) as pool:
+    futures = [pool.submit(time.sleep, 1e-6 * (i % 3)) for i in range(20)]
+    time.sleep(1e-3)
+    print(comm.rank, [futures.index(one) for one in as_completed(futures)], time.time(),
+          len(wait(futures).done), time.time())
 key = MPI.Comm.Create_keyval()
 print(comm.rank, key, comm.Dup().py2f() if hasattr(comm, "py2f") else 0, MPI.Wtime())
 """

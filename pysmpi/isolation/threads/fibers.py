@@ -96,6 +96,7 @@ class Threads:
     def _start(self, rank: ranks.Rank, body: Callable[[], Any], handle: ThreadHandle | None) -> int:
         environment = rank.program
         environment.threaded = True
+        begin_turns()
 
         def live() -> None:
             try:

@@ -35,9 +35,31 @@ _taken = 0
 
 
 def begin_turns() -> None:
-    """Begin a run: the turns of threads do not depend on earlier runs in this process."""
+    """A run or a thread begins: turns do not depend on earlier runs in this process.
+
+    The first run also takes locks while it imports modules.
+    """
     global _taken
     _taken = 0
+
+
+class SharedTurns:
+    """The locks that shared modules take while they are imported do not count.
+
+    The first run of a process imports them, later ones do not.
+    """
+
+    def __init__(self) -> None:
+        self._before = 0
+
+    def begin(self) -> None:
+        """A shared module is imported."""
+        self._before = _taken
+
+    def end(self) -> None:
+        """It is imported."""
+        global _taken
+        _taken = self._before
 
 
 def give_way() -> None:

@@ -340,8 +340,11 @@ class Rank(Owner):
         """Charge a little time for a look at the clock.
 
         It does not give way to others, unless the rank has only read clocks for long: it may wait
-        for a change of memory, and stop after some time.
+        for a change of memory, and stop after some time. Nothing is charged while it imports a
+        module that others share: only the first rank of the first run of a process does.
         """
+        if self.program is not None and self.program.importing:
+            return
         self.process.debt += seconds
         universe = self.universe
         if seconds > 0.0 or self.timer is not None:
