@@ -91,6 +91,9 @@ LATE: dict[str, dict[str, str]] = {
     },
     "pysmpi.isolation.kinds.rank_output": {"tempfile": "only without files in memory"},
     "pysmpi.time.recordings": {"json": "only with --record-compute"},
+    "pysmpi.job.heap": {
+        "pysmpi.job.huge_pages": "only runs of many ranks; it is built on Linux alone"
+    },
     "pysmpi.job.lifecycle": {"mpi4py": "`mpi4py.rc` as this rank has set it"},
     "pysmpi.job.command_lines": {"shutil": "only commands: this loads compression"},
     "pysmpi.job.programs": {
