@@ -108,7 +108,7 @@ IN_C = [
 # The MPI library of compiled programs. Its parts share process.h.
 ENGINE = (
     "engine", "calls", "faults", "streams", "c_library", "options", "loading", "images", "process",
-    "memory",
+    "memory", "threads",
     "stacks", "closures", "copied", "smpi",
 )  # fmt: skip
 # The MPI libraries of compiled programs, on processors that the engine knows, with

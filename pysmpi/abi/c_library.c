@@ -21,13 +21,23 @@ call_endings(Process *process)
     }
 }
 
+/* Let the main thread end the rank of a thread that has called exit. */
 static void
+finish_elsewhere(int status, int quick, void *site)
+{
+    Process *owner = owner_of((uintptr_t)site);
+    if (owner == NULL)
+        _exit(status);
+    owner->status = status;
+    owner->leaving = 1 + quick;
+    park();
+}
+
+void
 finish(int status, int quick)
 {
     Process *process = caller();
     if (process == NULL) { /* a library ends its rank as `sys.exit` and `os._exit` do */
-        if (elsewhere())
-            _exit(status);
         PYTHON(PSM_EXIT, status, quick);
     }
     if (!quick) {
@@ -42,8 +52,21 @@ finish(int status, int quick)
     leave(process);
 }
 
-static void own_exit(int status) { finish(status & 0xff, 0); }
-static void own_quick_exit(int status) { finish(status & 0xff, 1); }
+static void
+own_exit(int status)
+{
+    if (elsewhere())
+        finish_elsewhere(status & 0xff, 0, __builtin_return_address(0));
+    finish(status & 0xff, 0);
+}
+
+static void
+own_quick_exit(int status)
+{
+    if (elsewhere())
+        finish_elsewhere(status & 0xff, 1, __builtin_return_address(0));
+    finish(status & 0xff, 1);
+}
 
 static void
 own_abort(void)

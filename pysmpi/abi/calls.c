@@ -34,8 +34,7 @@ caller(void)
 
 int elsewhere(void) { return !pthread_equal(pthread_self(), thread); }
 
-/* The process whose program has an address; NULL if none has. */
-static Process *
+Process *
 owner_of(uintptr_t address)
 {
     pthread_mutex_lock(&processes_lock);
@@ -197,6 +196,8 @@ dispatch(void *pointer)
     call *self = pointer;
     Process *process = self->process;
     call own = *self;
+    if (process->crash) /* of another thread */
+        leave(process);
     const int timed = process->timer != NULL && process->timer != Py_None;
     uninstall(process);
     if (process->outside)
@@ -286,9 +287,11 @@ enter(call *self, void *site)
 {
     if (elsewhere()) {
         Process *owner = owner_of((uintptr_t)site);
-        if (owner != NULL)
-            owner->refused = 1; /* ends its rank */
-        else
+        if (owner != NULL) {
+            owner->refused = 1; /* the main thread ends the rank, also while it waits for this one */
+            park();
+        }
+        if (!refused_here++)
             say("pysmpi: a thread that is not the main one called MPI, which only the main thread of "
                 "a rank can do here\n");
         self->result = 16; /* ERR_OTHER */

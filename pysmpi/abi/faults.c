@@ -114,6 +114,42 @@ divert(ucontext_t *context)
 #endif
 }
 
+/* A fault of a thread that is not the main one: its rank ends, or the process with a line that says why. */
+
+static _Unwind_Reason_Code
+look_for_owner(struct _Unwind_Context *frame, void *pointer)
+{
+    Process **owner = pointer;
+    *owner = owner_of(_Unwind_GetIP(frame));
+    return *owner == NULL ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static void
+fault_elsewhere(int number, uintptr_t at, uintptr_t address)
+{
+    static __thread int again; /* the walk fails if the stack is damaged */
+    Process *owner = NULL;
+    if (!again++) {
+        owner = owner_of(at);
+        if (owner == NULL)
+            _Unwind_Backtrace(look_for_owner, &owner);
+    }
+    if (owner != NULL) {
+        owner->at = at;
+        owner->fault = address;
+        owner->caller = 0;
+        owner->crash = number;
+        park();
+    }
+    if (refused_here) {
+        static const char text[] =
+            "pysmpi: error: this thread of a library went on after its call of MPI was refused, and had "
+            "a fault; let the library use one thread (PT-Scotch: SCOTCH_PTHREAD_NUMBER=1)\n";
+        if (write(2, text, sizeof text - 1) > 0)
+            _exit(3);
+    }
+}
+
 static void
 fault(int number, siginfo_t *info, void *pointer)
 {
@@ -129,6 +165,8 @@ fault(int number, siginfo_t *info, void *pointer)
         process->caller = image_at(process, process->at) == NULL ? calling_function(process) : 0;
         leave(process);
     }
+    if (!ours)
+        fault_elsewhere(number, instruction(context), (uintptr_t)info->si_addr);
     const uintptr_t distance = stack_pointer(context) - (uintptr_t)info->si_addr;
     const int overflow = number == SIGSEGV && distance < GUARD;
     if (ours && missing != NULL && !overflow && Py_IsInitialized() && library_fault.number == 0) {
@@ -167,8 +205,11 @@ tick(int number, siginfo_t *info, void *context)
     Process *process = running;
     if (process == NULL || !process->on_own || !pthread_equal(pthread_self(), thread))
         return;
-    if (process->refused) /* it may wait for the thread that was refused */
+    /* It may wait for the thread that was refused. */
+    if (process->refused || process->crash)
         leave(process);
+    if (process->leaving)
+        finish(process->status, process->leaving == 2);
     if (instruction(context) - process->base >= process->size && process->late++ < PATIENCE)
         return;
     process->late = 0;

@@ -57,6 +57,8 @@ ours_of(const char *name, int kind, void *library, Process *process)
         return process->environment;
     void *ours = replacement_of(name, kind);
     if (ours == NULL && process != NULL)
+        ours = thread_replacement(name, process);
+    if (ours == NULL && process != NULL)
         ours = option_variable(&process->options, name, NULL);
     if (ours != NULL || process == NULL || process->words == NULL)
         return ours;

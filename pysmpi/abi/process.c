@@ -58,11 +58,12 @@ process_dealloc(Process *self)
         self->endings = last->next;
         free(last);
     }
-    /* No rank can have a buffer in them any more; but a thread that was refused may still run. */
-    if (!self->refused)
+    /* No rank can have a buffer in them any more; but a thread may still run. */
+    const int stays = may_have_threads(self);
+    if (!stays)
         close_images(self);
     free(self->bindings);
-    if (self->stack != NULL)
+    if (self->stack != NULL && !stays)
         munmap(self->stack, self->length);
     for (int i = 0; i < PSM_SLOTS; i++)
         free(self->slots[i]);

@@ -66,6 +66,8 @@ typedef struct {
     void *own, *outer;
 } binding;
 
+typedef int thread_count; /* of threads that a program has started, and that have not ended */
+
 /* The process that a rank with a compiled program simulates. */
 typedef struct Process {
     PyObject_HEAD
@@ -98,13 +100,16 @@ typedef struct Process {
     uintptr_t landed;  /* its stack then */
     jmp_buf *resume;   /* where it continues */
     volatile int refused; /* whether a thread that is not the main one has called MPI */
+    thread_count *threads_alive;
+    int starts_threads;   /* whether libraries start some for it */
+    volatile int leaving; /* whether one has called exit */
     int late;             /* interruptions that the timer has put off */
     struct Process *next; /* of all processes */
     ending *endings;
     options options;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
     int outside; /* whether MPI is not initialized, or finalized: most calls are refused */
-    int crash;         /* the signal that ended the program, 0 if none did */
+    volatile int crash; /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
     uintptr_t caller;    /* the return address of the program, if a library was called */
 } Process;
@@ -126,6 +131,8 @@ extern PyObject *missing;  /* finds the object of a handle that no dictionary ha
 extern PyObject *arrive, *leave_name; /* the names of methods of timers */
 
 int elsewhere(void); /* whether another thread runs */
+/* The process whose program has an address; NULL if none has. */
+Process *owner_of(uintptr_t address);
 /* The process whose program calls, NULL if a library does. */
 Process *caller(void);
 /* The process of the rank whose library calls; NULL if there is none. The rank keeps it. */
@@ -138,6 +145,16 @@ PyObject *argument(Process *process, char kind, long long value);
 
 #define PYTHON(number, ...)                                                                        \
     psm_call(number, (const long long[]){__VA_ARGS__, 0}, __builtin_return_address(0))
+
+/* Of threads.c. */
+
+/* Wait for ever, in a thread that is not the main one: its rank ends. */
+void park(void) __attribute__((noreturn));
+extern __thread int refused_here; /* whether this thread has called MPI for a library */
+/* What a program calls in place of a function that starts threads. */
+void *thread_replacement(const char *name, Process *process);
+/* Whether code of a program may still run, in a thread that has outlived its rank. */
+int may_have_threads(Process *process);
 
 /* Of streams.c. */
 
@@ -159,6 +176,9 @@ void ignore_faults(void);
 PyObject *crashed(Process *process);
 
 /* Of c_library.c. */
+
+/* End the program that runs, or the rank whose library does. */
+void finish(int status, int quick);
 
 char *own_getenv(const char *name);
 

@@ -70,7 +70,7 @@ adopt_cxx_streams(void)
 static ssize_t
 write_stream(void *cookie, const char *data, size_t size)
 {
-    if (running == NULL)
+    if (running == NULL || elsewhere())
         return write((int)(intptr_t)cookie, data, size);
     return (ssize_t)PYTHON(PSM_WRITE, (intptr_t)cookie, (intptr_t)data, (long long)size);
 }
@@ -78,6 +78,8 @@ write_stream(void *cookie, const char *data, size_t size)
 static ssize_t
 read_stream(void *cookie, char *data, size_t size)
 {
+    if (elsewhere())
+        return read((int)(intptr_t)cookie, data, size);
     return (ssize_t)PYTHON(PSM_READ, (intptr_t)cookie, (intptr_t)data, (long long)size);
 }
 

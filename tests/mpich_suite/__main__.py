@@ -20,6 +20,7 @@ from pathlib import Path
 from pysmpi import abi
 from pysmpi.abi.interfaces import FILES, INTERFACES, file_of
 from pysmpi.abi.interfaces import MPICH as MPICH_LIBRARY
+from pysmpi.abi.table import entry_points
 from pysmpi.cli.cc import include
 from tests.mpich_suite.expectations import KNOWN_FAILURES
 from tests.mpich_suite.source import DIRECTORIES, Case, cases, suite
@@ -76,10 +77,13 @@ def sanitized(place: Path) -> tuple[list[str], dict[str, str]]:
     target = place / "engine.so"
     # Greenlets copy parts of the stack, so the stack has no red zones.
     flags = ["-fsanitize=address", "--param", "asan-stack=0", "-fno-omit-frame-pointer", "-g"]
-    sources = [str(each) for each in ABI.glob("*.c") if each.stem not in FILES.values()]
+    others = {"entries", *FILES.values()}
+    sources = [str(each) for each in ABI.glob("*.c") if each.stem not in others]
+    sources.append(str(place / "entries.c"))
+    (place / "entries.c").write_text(entry_points())
     subprocess.run(
         ["gcc", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", *flags,
-         "-I", sysconfig.get_paths()["include"], f"-Wl,-soname,{MPICH_LIBRARY}",
+         "-I", sysconfig.get_paths()["include"], "-I", str(ABI), f"-Wl,-soname,{MPICH_LIBRARY}",
          *sources, "-o", str(target)],
         check=True,
     )  # fmt: skip
