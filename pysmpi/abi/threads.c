@@ -86,7 +86,7 @@ int
 may_have_threads(Process *process)
 {
     thread_count *count = process->threads_alive;
-    if (process->refused || process->crash || process->starts_threads)
+    if (process->refused || process->starts_threads)
         return 1;
     if (count != NULL && __atomic_load_n(count, __ATOMIC_ACQUIRE) > 0)
         return 1; /* the count stays, too */
