@@ -114,7 +114,7 @@ divert(ucontext_t *context)
 #endif
 }
 
-/* A fault of a thread that is not the main one: its rank ends, or the process with a line that says why. */
+/* A fault of a thread that is not the main one: its rank ends, or the process, with a reason. */
 
 static _Unwind_Reason_Code
 look_for_owner(struct _Unwind_Context *frame, void *pointer)

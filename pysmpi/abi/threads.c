@@ -1,4 +1,4 @@
-/* Threads of programs. Only the main thread runs Python; the others compute, and may outlive their rank. */
+/* Threads of programs: only the main one runs Python; others compute, and may outlive their rank. */
 
 #include "process.h"
 #include <errno.h>
