@@ -9,6 +9,10 @@ import pytest
 
 from pysmpi.mpi import MPI
 
+pytest.importorskip(
+    "pysmpi.mpi.c_interface.conversions", reason="pysmpi was installed without a C compiler"
+)
+
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
