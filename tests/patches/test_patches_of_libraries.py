@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,16 @@ def test_nothing_refers_to_a_patch():
                 assert not (node.module or "").startswith("pysmpi.patches"), path
             elif isinstance(node, ast.Import):
                 assert not any(one.name.startswith("pysmpi.patches") for one in node.names), path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def finders_of_libraries() -> None:
+    """Toolz finds `tlz.curried` by an entry of `sys.meta_path`, which does not outlive a run.
+
+    Tests of Dask in this process would miss it.
+    """
+    with suppress(ImportError):
+        importlib.import_module("tlz.curried")
 
 
 def program(name: str) -> int:
