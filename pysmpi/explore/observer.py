@@ -259,11 +259,11 @@ class Observer:
             return f"rank {pid} {self._line(pid)}{answer}"
         assert send is not None and receive is not None
         receiver = receive.context.members[receive.destination].pid
-        sender = send.context.members[send.source].pid
+        sender = send.sender().pid
         line = self._lines.get(receive, "")
         text = f"rank {receiver} {line} takes the message of rank {sender} {self._lines[send]}"
         if option.passed is not None:
-            seen = option.passed.context.members[option.passed.source].pid
+            seen = option.passed.sender().pid
             text += f"; its probe saw that of rank {seen}: receive it with Mprobe and Mrecv"
         return text
 
@@ -289,7 +289,7 @@ class Observer:
             if isinstance(request, Receive):
                 owner = request.context.members[request.destination]
             elif isinstance(request, Send) and request.done:
-                owner = request.context.members[request.source]
+                owner = request.sender()
             if owner is process and other:
                 found.append(self._names(other))
         return sorted(found)
@@ -309,7 +309,7 @@ class Observer:
 
     def posted(self, send: Send) -> None:
         """A message is sent."""
-        process = send.context.members[send.source]
+        process = send.sender()
         self._changes(process)
         past = self._past.get(process, 0) | self._collective.get(process, 0)
         self._of[send] = past
@@ -341,7 +341,7 @@ class Observer:
         sender = self._of.get(send, 0)
         receiver = receive.context.members[receive.destination]
         self._changes(receiver)
-        self._changes(send.context.members[send.source])
+        self._changes(send.sender())
         mine = self._of.get(receive, 0)
         if self._now >= 0 and self.control is not None and self.control.deciding:
             sender |= 1 << self._now
@@ -356,7 +356,7 @@ class Observer:
         self._arrives(Offer(control.watched(receive), receiver.pid, -1, -1, past))
         if not send.detached:
             self._of[send] = mine
-            owner = send.context.members[send.source].pid
+            owner = send.sender().pid
             self._arrives(Offer(control.watched(send), owner, -1, -1, past))
 
     def waited(self, process: AbstractProcess, requests: Sequence[KernelRequest]) -> None:

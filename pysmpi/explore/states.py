@@ -211,7 +211,7 @@ class States:
                 if isinstance(request, Transfer):
                     return None
                 if request.payload is not None:
-                    pid = request.context.members[request.source].pid
+                    pid = request.sender().pid
                     found.setdefault(pid, []).append(request)
         for receive in control.own_numbers:
             # The calls show probes, and the receives of collective calls.

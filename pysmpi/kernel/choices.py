@@ -198,7 +198,7 @@ class Control:
             if not send.unexpected:
                 return True
         if send.mode == STANDARD and send.payload is not None:
-            pid = send.context.members[send.source].pid
+            pid = send.sender().pid
             name = self.message(send)
             order = send.order
             options = [
@@ -365,7 +365,7 @@ class Control:
 
     def _match(self, kind: str, place: str, send: Send, receive: Receive) -> Alternative:
         name = f"{kind} {self.receipt(receive)} {send.source}#{self.numbers[send]}"
-        pid = send.context.members[send.source].pid
+        pid = send.sender().pid
         option = Alternative(kind, name, pid, place, max(send.order, receive.order))
         option.send = send
         option.receive = receive

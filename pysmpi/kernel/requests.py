@@ -261,6 +261,13 @@ class Send(Envelope):
         self.arrival: Optional[KernelRequest] = None  # completes when the transfer ends
         self.immediate: bool = False  # started by a non-blocking call: pays ois, not os
 
+    def sender(self) -> "AbstractProcess":
+        """The process that has sent it; in an intercommunicator, of the remote group."""
+        context = self.context.peer
+        if context is None:
+            context = self.context
+        return context.members[self.source]
+
     def expect(self, process: "AbstractProcess") -> None:
         """Take the plan of the message from the transport, and the sender's cost from the plan."""
         self.follow(process.plan_to(self.context, self.destination, self.nbytes))

@@ -76,6 +76,41 @@ def test_senders_to_one_receive_have_all_orders(senders: int, reduction: str) ->
     assert found.executions == len(found.results) == math.factorial(senders)
 
 
+def across(size: int) -> list[int] | None:
+    """The last ranks send to rank 0 of the first `size`, by an intercommunicator, after a word."""
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    first = world.rank < size
+    side = world.Split(int(first))
+    other = side.Create_intercomm(0, world, size if first else 0)
+    if first:
+        for rank in range(other.remote_size) if side.rank == size - 1 else ():
+            other.send("go", dest=rank)
+        if side.rank == 0:
+            return [other.recv(source=MPI.ANY_SOURCE) for _ in range(other.remote_size)]
+    else:
+        other.recv(source=MPI.ANY_SOURCE)
+        other.send(side.rank, dest=0)
+    return None
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize("reduction", ["none", "source"])
+def test_messages_between_groups_have_all_orders(sizes: tuple[int, int], reduction: str) -> None:
+    result = explore(across, sum(sizes), [sizes[0]], reduction=reduction)
+    assert result.complete and not result.failures, result.failures
+    assert len(result.results) == math.factorial(sizes[1])
+    if reduction == "source":
+        assert result.executions <= 2 * math.factorial(sizes[1])
+
+
+@pytest.mark.parametrize("sends", ["buffered", "waiting", "both"])
+def test_messages_between_groups_under_strategies(sends: str) -> None:
+    result = explore(across, 5, [2], schedule="random", runs=10, sends=sends)
+    assert not result.failures, result.failures
+
+
 @pytest.mark.parametrize("senders", [2, 3, 4])
 def test_independent_receives_have_one_order_with_reduction(senders: int) -> None:
     assert explore(pairs, 2 * senders, reduction="none").executions == math.factorial(senders)
