@@ -52,7 +52,8 @@ class EntryPoint:
     """Calls one function of MPI from the places of programs, and returns its error code.
 
     A place is a frame of Python for the tools that look for the line of a program. The engine calls
-    those that have been there before by itself; the exceptions go to `failed`.
+    those that have been there before by itself, but before MPI_Init and after MPI_Finalize; the
+    exceptions go to `failed`.
     """
 
     __slots__ = ("function", "timed", "untimed")
@@ -67,7 +68,9 @@ class EntryPoint:
             places, function = self.untimed, self.function
         else:
             places, function = self.timed, timed(self.function)
-        call = places[site] = call_at(site, function, len(arguments))
+        call = places.get(site)
+        if call is None:
+            call = places[site] = call_at(site, function, len(arguments))
         try:
             return call(*arguments)
         except Exception as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import pysmpi
+from pysmpi.abi import sites
 from pysmpi.cli.cc import line
 from pysmpi.mpi import calls
 
@@ -66,3 +67,16 @@ def test_starting_and_ending_change_no_boundary(
     )
     pysmpi.run(program, nprocs=2, args=["allowed"])
     assert changes == []
+
+
+@pytest.mark.parametrize("compute", ["none", "native"])
+def test_a_line_is_looked_up_once_for_all_ranks(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: str
+) -> None:
+    """A look takes as long as several ranks; calls before MPI_Init are no exception."""
+    new = str(shutil.copy(program, tmp_path))  # no earlier test has looked up its lines
+    places: list[str] = []
+    answer = sites._answer
+    monkeypatch.setattr(sites, "_answer", lambda *words: places.append(words[-1]) or answer(*words))
+    pysmpi.run(new, nprocs=4, args=["allowed"], compute=compute)
+    assert places and len(places) == len(set(places))
