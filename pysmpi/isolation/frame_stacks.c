@@ -24,6 +24,7 @@
 #define LINE 64
 #define PAGE 4096
 #define SLAB ((size_t)1 << 20)
+#define TRACED 0x6d7069 /* domain of tracemalloc */
 #define KEPT 16 /* stacks of the interpreter that are kept */
 
 typedef struct {
@@ -67,6 +68,7 @@ static Stack *take_stack(void)
         Slab *slab = large.alloc(large.ctx, SLAB);
         if (slab == NULL)
             return NULL;
+        PyTraceMalloc_Track(TRACED, (uintptr_t)slab, SLAB); /* as arenas are not */
         slab->stacks = 0;
         slab->next = (char *)(slab + 1);
         slab->end = (char *)slab + SLAB;
@@ -89,8 +91,10 @@ static void free_stack(Stack *stack)
     Slab *slab = stack->slab;
     if (stack == open_stack)
         open_stack = NULL; /* the next stack takes its place */
-    if (--slab->stacks == 0 && slab != current)
+    if (--slab->stacks == 0 && slab != current) {
+        PyTraceMalloc_Untrack(TRACED, (uintptr_t)slab);
         arenas.free(arenas.ctx, slab, SLAB);
+    }
 }
 
 /* Let the running greenlet, if its stack is the latest, keep only what it needs. */

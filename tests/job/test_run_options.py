@@ -21,6 +21,7 @@ from pysmpi.job.options import DEFAULTS, FIELDS, check_value
 BESIDE = {"main", "args", "check", "options", "return"}
 ONLY_ON_THE_LINE = {
     "help_cfg", "check_shadow", "check_tolerance", "quiet", "explain_speed", "breaks", "debug",
+    "seeds",
 }  # fmt: skip
 IN_BOTH = [name for name in FIELDS if name not in BESIDE]
 
