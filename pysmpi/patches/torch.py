@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from pysmpi.isolation.loading.libraries import PatchedRun, when_loaded
@@ -24,7 +25,7 @@ def watch_settings(run: PatchedRun, module: Any) -> None:
 
 
 @when_loaded("torch.distributed")
-def refuse_process_groups(run: PatchedRun, module: Any) -> None:
+def refuse_process_groups(run: PatchedRun, module: ModuleType) -> None:
     """Refuse process groups of PyTorch in jobs of several ranks.
 
     PyTorch has one default group for a process, which all ranks would share. Other ranks cannot run
@@ -34,7 +35,7 @@ def refuse_process_groups(run: PatchedRun, module: Any) -> None:
     if real is None:  # PyTorch was built without it
         return
 
-    def init_process_group(*args: Any, **kwargs: Any) -> object:
+    def init_process_group(*args: object, **kwargs: object) -> object:
         rank = current()
         if rank.program is not None and rank.world.size > 1:
             raise RuntimeError(
