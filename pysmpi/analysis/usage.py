@@ -81,12 +81,12 @@ def host_usage(graph: EventGraph, intervals: int) -> list[Usage]:
 
 
 def _parts(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What flows (begin, end, amount) carry in each interval, never less than nothing."""
+    """The amounts that flows (begin, end, amount) carry in each interval, without negative ones."""
     return np.maximum(np.diff(_carried(flows, edges)), 0.0)
 
 
 def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The bytes that flows (begin, end, bytes) have carried up to each date."""
+    """The amounts that flows (begin, end, amount) have carried up to each time."""
     total = np.zeros(len(edges))
     lasted = flows[:, 1] - flows[:, 0]
     short = lasted <= 0.0
