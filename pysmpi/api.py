@@ -105,6 +105,7 @@ def run(
     report: Path | None = None,
     on_deadlock: OnDeadlock = "report",
     fault: Sequence[str] | str = (),
+    noise: Path | Mapping[str, object] | None = None,
     on_failure: OnFailure = "end",
     instrument: Sequence[str] | str = (),
     private: Sequence[str] = (),

@@ -124,7 +124,7 @@ TABLE: tuple[tuple[tuple[str, ...], Make], ...] = (
     (("explain", "view"), _observation),
     (("schedule", "replay_schedule"), _guide),
     (("check",), _checks),
-    (("fault",), _faults),
+    (("fault", "noise"), _faults),
 )
 
 

@@ -23,6 +23,10 @@ class Calibrate(Subcommands):
             "pysmpi.cli.calibrate_network",
             "Costs of messages between two computers, under a real MPI.",
         ),
+        "noise": (
+            "pysmpi.cli.calibrate_noise",
+            "Detours of this computer's cores, for pysmpi run --noise.",
+        ),
         "stream": (
             "pysmpi.cli.calibrate_stream",
             "Memory bandwidth by cores, for compute that ranks of a node share.",

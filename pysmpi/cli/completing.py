@@ -64,6 +64,12 @@ def _platforms() -> list[str]:
     return shipped()
 
 
+def _noises() -> list[str]:
+    from pysmpi.faults.noise_files import PRESETS
+
+    return list(PRESETS)
+
+
 def _selectors() -> list[str]:
     from pysmpi.collectives.registry import SELECTORS
 
@@ -194,6 +200,7 @@ COMPLETIONS: dict[str, Completion] = {
     "machine": platforms,
     "model": words(_models),
     "models explain": words(_all_models),
+    "noise": words(_noises, ".yaml"),
     "once": words(lambda: ("files",)),
     "operation": words(_operations),
     "ops": words(_operations),

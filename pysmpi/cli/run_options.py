@@ -42,6 +42,7 @@ SPELLINGS: dict[str, tuple[str, str | None]] = {
     "on_deadlock": ("--on-deadlock", None),
     "check": ("--check", "all|NAME,..."),
     "fault": ("--fault", "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|jitter:..."),
+    "noise": ("--noise", "NAME|FILE.yaml"),
     "on_failure": ("--on-failure", None),
     "instrument": ("--instrument", "NAME[:ARGUMENT]"),
     "private": ("--private", "NAME"),
@@ -126,7 +127,7 @@ SECTIONS = {
     ),
     "Errors of the program": (
         "check", "on_deadlock", "schedule", "replay_schedule", "debug", "breaks", "fault",
-        "on_failure",
+        "noise", "on_failure",
     ),
     "Large jobs": (
         "sample", "once", "fold", "data", "twin", "on_divergence", "check_shadow",

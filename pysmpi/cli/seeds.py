@@ -51,7 +51,7 @@ def run_seeds(
     from pysmpi.job.job import Job
     from pysmpi.reports.result import write_report
 
-    wrong = unused(options, ("report", "fault", "check", "schedule"))
+    wrong = unused(options, ("report", "fault", "noise", "check", "schedule"))
     if wrong is None and options.record_compute is not None:
         wrong = "--record-compute"
     if wrong is not None:
@@ -114,7 +114,9 @@ def lines(ends: Sequence[SeededEnd]) -> list[str]:
         tail = ", ".join(f"rank {rank} in {count}" for rank, count in ranks)
         found.append(f"last to end in the slowest {text.count(len(slow), 'run')}: {tail}")
     else:
-        found.append("all times are equal: --fault jitter:time=2us and others add noise")
+        found.append(
+            "all times are equal: --noise linux-cluster and --fault jitter:time=2us add noise"
+        )
     return found
 
 

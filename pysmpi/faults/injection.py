@@ -15,6 +15,7 @@ from pysmpi.diagnostics import PartFailed
 from pysmpi.errors import UsageError
 from pysmpi.faults.changes import FIRST, MachineChanges, parts_of
 from pysmpi.faults.noise import begin_noise
+from pysmpi.faults.noise_files import read_noise
 from pysmpi.faults.specification import Fault, Noise, RandomFaults, parse_fault
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
@@ -205,4 +206,5 @@ class Flows:
 def injection_of(options: Options, profiles: Sequence[ProfileDef]) -> Injection:
     """The faults that the options of a run ask for, and the profiles of its platform."""
     texts = [options.fault] if isinstance(options.fault, str) else options.fault
-    return Injection([parse_fault(one) for one in texts], options.seed, profiles)
+    noise = [] if options.noise is None else read_noise(options.noise)
+    return Injection([*map(parse_fault, texts), *noise], options.seed, profiles)

@@ -1,8 +1,8 @@
 """Noise of the machine: detours of cores, and messages that are late or lost.
 
-All times are exponentially distributed around their mean, and depend on `--seed`. A lost message is
-sent again after a timeout, which doubles with each further loss of the same message, as TCP does it
-(RFC 6298).
+Times are exponentially distributed around their mean, if not said otherwise, and depend on
+`--seed`. A lost message is sent again after a timeout, which doubles with each further loss of the
+same message, as TCP does it (RFC 6298).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from random import Random
 
 from pysmpi.faults.changes import slots_of
 from pysmpi.faults.specification import Detours, Drops, Jitter, Noise
-from pysmpi.kernel.core import Pace
+from pysmpi.kernel.core import Core, Pace
 from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Send
@@ -21,27 +21,32 @@ from pysmpi.ranks.simulation import Simulation
 
 
 class NoisyPace(Pace):
-    """A core that leaves its work at random times for random times."""
+    """A core that leaves its work at random times for random times, of several kinds.
 
-    def __init__(self, usual: Pace | None, detours: Detours, random: Random) -> None:
+    The time from one detour of a kind to the next is that of work without any detours.
+    """
+
+    def __init__(self, usual: Pace | None, kinds: Sequence[tuple[Detours, Random]]) -> None:
         super().__init__()
         self._usual = usual
-        self._detours = detours
-        self._random = random
-        self._next = random.expovariate(detours.rate)
+        self._kinds = kinds
+        self._left = [random.expovariate(one.rate) for one, random in kinds]
 
     def seconds(self, begin: float, work: float) -> float:
         """See `Pace.seconds`."""
         usual = self._usual
-        end = begin + (work if usual is None else usual.seconds(begin, work))
-        rate, mean, random = self._detours.rate, self._detours.seconds, self._random
-        if self._next < begin:
-            self._next = begin + random.expovariate(rate)
-        while self._next < end:
-            lost = random.expovariate(1.0 / mean)
-            end += lost
-            self._next += lost + random.expovariate(rate)
-        return end - begin
+        busy = work if usual is None else usual.seconds(begin, work)
+        lost, left = 0.0, self._left
+        for at, (detours, random) in enumerate(self._kinds):
+            time = left[at]
+            while time < busy:
+                if detours.constant:
+                    lost += detours.seconds
+                else:
+                    lost += random.expovariate(1.0 / detours.seconds)
+                time += random.expovariate(detours.rate)
+            left[at] = time - busy
+        return busy + lost
 
 
 class LateMessages:
@@ -98,11 +103,21 @@ class LateMessages:
 
 def begin_noise(noise: Sequence[Noise], simulation: Simulation, seed: int) -> None:
     """Let the cores and the messages of a simulation be noisy."""
-    for number, one in enumerate(noise):
-        if isinstance(one, Detours):
-            for core in simulation.cores.values():
-                random = Random(f"detours {seed}/{number}/{core.host}/{core.number}")
-                core.pace = NoisyPace(core.pace, one, random)
+    detours = [(number, one) for number, one in enumerate(noise) if isinstance(one, Detours)]
+    if detours:
+
+        def disturb(core: Core) -> None:
+            core.pace = NoisyPace(
+                core.pace,
+                [
+                    (one, Random(f"detours {seed}/{number}/{core.host}/{core.number}"))
+                    for number, one in detours
+                ],
+            )
+
+        simulation.noisy = disturb  # cores of ranks that are spawned later
+        for core in simulation.cores.values():
+            disturb(core)
     messages = [one for one in noise if not isinstance(one, Detours)]
     if messages:
         simulation.universe.listen(LateMessages(messages, simulation, seed))

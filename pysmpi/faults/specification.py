@@ -67,10 +67,14 @@ class RandomFaults:
 
 @dataclass(frozen=True)
 class Detours:
-    """Each core leaves its work `rate` times a second of the work, for `seconds` on average."""
+    """Each core leaves its work `rate` times a second of the work, for `seconds` on average.
+
+    The times are exponentially distributed, or all the same.
+    """
 
     rate: float
     seconds: float
+    constant: bool = False
 
 
 @dataclass(frozen=True)

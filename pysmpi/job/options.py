@@ -276,6 +276,15 @@ class Options:
         _TEXTS,
         "A part of the machine that fails, or becomes slow, or noise; repeatable.",
     )
+    noise: Path | Mapping[str, object] | None = _option(
+        None,
+        Kind(
+            "the name of a noise, the path of its file, or a dictionary with its keys",
+            lambda value: _is_path(value) or isinstance(value, Mapping),
+            _path_text,
+        ),
+        "Noise of the machine by its name, or of a file of pysmpi calibrate noise.",
+    )
     on_failure: OnFailure = _option(
         "end",
         _choice(*get_args(OnFailure)),

@@ -31,7 +31,7 @@ _FULL: dict[str, Any] = {"sample": ("none",), "once": (), "fold": ("none",), "da
 # A twin is not observed, and measures nothing.
 _ALONE = (
     "trace", "trace_format", "view", "explain", "report", "record_compute", "check", "fault",
-    "instrument", "twin", "on_divergence",
+    "noise", "instrument", "twin", "on_divergence",
 )  # fmt: skip
 _SHOWN = 3  # decisions in a remark
 

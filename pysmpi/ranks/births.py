@@ -31,6 +31,7 @@ class RankBirths(RankEnds):
         super().__init__(transport, slots)
         self.cores: dict[Slot, Core] = {}
         self.paces: dict[str, Pace] = {}  # of hosts whose speed changes, by name
+        self.noisy: Callable[[Core], object] | None = None  # changes the pace of a core
         self.hub = getcurrent()
         self._wait = self.hub.switch
         self._first_wait = waiting(self._wait)
@@ -124,6 +125,8 @@ class RankBirths(RankEnds):
             speed = slot.host.speed or UNKNOWN_SPEED
             core = self.cores[slot] = Core(speed, slot.host.name, slot.core)
             core.pace = self.paces.get(core.host)
+            if self.noisy is not None:
+                self.noisy(core)
             share_memory(core, slot, self.engine.book.transport)
         return core
 

@@ -17,7 +17,7 @@ VALUES = {
     "report": ["--report", "r.json"], "instrument": ["--instrument", "counting"],
     "explain": ["--explain"], "view": ["--view", "v.html"], "schedule": ["--schedule", "random"],
     "replay_schedule": ["--replay-schedule", "o1"], "check": ["--check", "all"],
-    "fault": ["--fault", "rank=0@1s"],
+    "fault": ["--fault", "rank=0@1s"], "noise": ["--noise", "linux-tuned"],
 }  # fmt: skip
 NAMES = [name for names, _ in TABLE for name in names]
 ends: list[float] = []

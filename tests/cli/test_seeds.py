@@ -51,7 +51,7 @@ def test_the_distribution_of_noisy_runs(program: str, tmp_path: Path, pysmpi: An
 
 def test_runs_without_noise_are_equal(program: str, capfd: Any) -> None:
     assert seeds("--seeds", "2", program) == 0
-    assert "all times are equal: --fault jitter:time=2us and others add noise" in (
+    assert "all times are equal: --noise linux-cluster and --fault jitter:time=2us add noise" in (
         capfd.readouterr().err
     )
     assert seeds("--seeds", "2", "-q", program) == 0

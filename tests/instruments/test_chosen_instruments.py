@@ -19,7 +19,8 @@ def test_a_plain_run_has_none() -> None:
 @pytest.mark.parametrize(
     "options",
     [{"trace": "t.jsonl"}, {"report": "r.json"}, {"explain": True}, {"view": "v.html"},
-     {"schedule": "random"}, {"check": "all"}, {"fault": ("rank=0@1s",)}],
+     {"schedule": "random"}, {"check": "all"}, {"fault": ("rank=0@1s",)},
+     {"noise": "linux-tuned"}],
     ids=lambda options: next(iter(options)),
 )  # fmt: skip
 def test_each_option_chooses_one(

@@ -38,7 +38,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("seed", "one", "'one'"), ("seed", 1.5, "1.5"), ("reduction_order", 3, "3"),
     ("on_deadlock", 3, "3"), ("private", "numpy", "'numpy'"), ("private", [3], "[3]"),
     ("shared", 3, "3"), ("trace", 3, "3"), ("sample", 3, "3"), ("once", 3, "3"), ("fold", 3, "3"),
-    ("data", None, "None"), ("args", 3, "3"), ("args", "text", "'text'"),
+    ("noise", 3, "3"), ("data", None, "None"), ("args", 3, "3"), ("args", "text", "'text'"),
 ]  # fmt: skip
 
 
@@ -110,7 +110,8 @@ WRONG_TEXTS: list[tuple[str, Any]] = [
     ("host_speed", "-3"), ("schedule", "never"), ("replay_schedule", "x"), ("trace", "t.bin"),
     ("trace", "/no/where/t.json"), ("trace_format", "x"), ("view", "/no/where/v.html"),
     ("report", "/no/where/r.json"), ("view", ""), ("report", ""), ("record_compute", ""),
-    ("check", "nope"), ("fault", "x"), ("fault", "rank=9@1s"), ("private", ["not a name"]),
+    ("check", "nope"), ("fault", "x"), ("fault", "rank=9@1s"), ("noise", "x"),
+    ("private", ["not a name"]),
     ("shared", [""]), ("sample", "x"), ("once", "x"), ("fold", "x"), ("data", "x"),
     ("coll", {"bcast": "x"}), ("coll", {"x": "x"}), ("cfg", {"smpi/wtime": "x"}), ("seed", "x"),
 ]  # fmt: skip

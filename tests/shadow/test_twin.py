@@ -338,9 +338,9 @@ class Cells:
         self.x = np.ones(4000)
         self.passes = np.full(1, 4.0)
     def step(self):
-        for _ in range(int(self.passes[0])):
-            self.x[:] = np.sin(self.x) + 0.5 * self.x
-        self.passes[0] *= 1.15  # far more than the noise of a busy computer
+        self.x[:] = np.sin(self.x) + 0.5 * self.x
+        burn(int(50_000 * self.passes[0]))
+        self.passes[0] *= 1.15
 cells = Cells()
 for step in range(40):
     cells.step()
@@ -348,6 +348,7 @@ for step in range(40):
 """
 
 
+@pytest.mark.usefixtures("burn")
 @pytest.mark.parametrize("sample", ["__main__:Cells.step:iters=8", "__main__:Cells.step", "auto"])
 def test_work_that_grows_is_not_skipped(sample: str, write, tmp_path) -> None:
     path = write("program.py", DRIFT)

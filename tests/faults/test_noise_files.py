@@ -1,0 +1,124 @@
+"""`--noise`: files, presets and dictionaries that describe the noise of a machine."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import pysmpi
+from pysmpi.errors import UsageError
+from pysmpi.faults.noise import NoisyPace
+from pysmpi.faults.noise_files import PRESETS, read_noise, write_detours
+from pysmpi.faults.specification import Detours, parse_fault
+from pysmpi.platform.units import parse_time
+
+FILE = """
+description: all that there is
+detours:
+  - {rate: 100, time: 20us}
+  - {rate: 2.5, time: 1ms, times: constant}
+jitter: {time: 2us}
+drop: {rate: 0.01, queue: 4, timeout: 10ms}
+"""
+
+
+def test_a_file_and_a_dictionary_say_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "noise.yaml"
+    path.write_text(FILE)
+    expected = [
+        parse_fault("detours:rate=100:time=20us"), Detours(2.5, parse_time("1ms"), True),
+        parse_fault("jitter:time=2us"), parse_fault("drop:rate=0.01:queue=4:timeout=10ms"),
+    ]  # fmt: skip
+    assert read_noise(path) == read_noise(str(path)) == expected
+    data = {
+        "detours": [
+            {"rate": 100, "time": "20us"}, {"rate": 2.5, "time": "1ms", "times": "constant"},
+        ],
+        "jitter": {"time": "2us"}, "drop": [{"rate": 0.01, "queue": 4, "timeout": "10ms"}],
+    }  # fmt: skip
+    assert read_noise(data) == expected
+
+
+def test_presets_have_their_published_part_of_the_time() -> None:
+    for name, share in (("light-kernel", 2e-5), ("linux-tuned", 2e-4),
+                        ("linux-cluster", 1.2e-3), ("linux-desktop", 1.02e-2)):  # fmt: skip
+        [one] = read_noise(name)
+        assert isinstance(one, Detours)
+        assert one.rate * one.seconds == pytest.approx(share, rel=0.01)
+        assert PRESETS[name]["description"] and PRESETS[name]["sources"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("description: quiet\n", ":1: expected detours, jitter, drop, got no noise"),
+        ("detours: {rate: 0, time: 1us}\n", "expected a number above 0, got \"0\""),
+        ("detours: {rate: 1}\n", 'expected the key "time", got none'),
+        ("detours: [{rate: 1, time: 0s}]\n", 'expected a time above 0, got "0s"'),
+        ("detours: {rate: 1, time: 1us, times: odd}\n", 'got "odd"'),
+        ("jitter: 2us\n", "expected a mapping"),
+        ("jitters: {time: 2us}\n", 'got "jitters"; did you mean "jitter"?'),
+        ("drop: {rate: 1.0}\n", "expected a number between 0 and 1"),
+        ("drop: {rate: 0.1, queue: -1}\n", "expected a number of messages"),
+    ],
+)  # fmt: skip
+def test_wrong_files_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "noise.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        read_noise(path)
+    assert str(caught.value).startswith(f"{path}:1: ") and message in str(caught.value)
+
+
+def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected a file or one of light-kernel, .*did you mean"):
+        read_noise("linux-cluste")
+    with pytest.raises(UsageError, match=r"nowhere\.yaml"):
+        read_noise(tmp_path / "nowhere.yaml")
+
+
+def test_several_kinds_take_their_own_parts_of_the_work() -> None:
+    """The rates are those of work: a kind is not more frequent for the time that others take."""
+    from random import Random
+
+    kinds = [Detours(1000.0, 1e-3), Detours(10.0, 0.1, True), Detours(2.0, 0.5)]
+    pace = NoisyPace(None, [(one, Random(at)) for at, one in enumerate(kinds)])
+    lost = math.fsum(pace.seconds(0.0, 0.01) - 0.01 for _ in range(200_000))
+    assert lost / 2000.0 == pytest.approx(1.0 + 1.0 + 1.0, rel=0.05)
+
+
+def steps() -> float:
+    from mpi4py import MPI
+
+    for _ in range(200):
+        MPI.COMM_WORLD.Barrier()
+    if MPI.COMM_WORLD.rank == 0:
+        return MPI.Wtime()
+    return 0.0
+
+
+def run(noise: object, seed: int = 0) -> float:
+    result = pysmpi.run(
+        steps, 8, platform="cluster", map_by="node", compute=1e-3, noise=noise, seed=seed
+    )
+    return result.seconds
+
+
+def test_runs_repeat_and_are_exact_without_noise() -> None:
+    exact = run(None)
+    assert exact == run(None, seed=5)
+    noisy = [run("linux-desktop", seed=seed) for seed in (1, 1, 2)]
+    assert noisy[0] == noisy[1] != noisy[2]
+    assert exact < run("linux-cluster") < noisy[0] < 1.2 * exact
+    assert run({"jitter": {"time": "2us"}}) > exact
+
+
+def test_written_files_are_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "noise.yaml"
+    path.write_text(write_detours([Detours(12.5, 3e-6, True), Detours(0.25, 0.0421)], "some"))
+    one, two = read_noise(path)
+    assert isinstance(one, Detours) and isinstance(two, Detours)
+    assert (one.rate, one.constant, two.rate, two.constant) == (12.5, True, 0.25, False)
+    assert (one.seconds, two.seconds) == pytest.approx((3e-6, 0.0421))
