@@ -213,7 +213,7 @@ def _shares(result: Result) -> str:
     compute = sum(rank["compute_seconds"] for rank in result.ranks)
     wait = sum(rank["wait_seconds"] for rank in result.ranks)
     communication = sum(rank["communication_seconds"] for rank in result.ranks)
-    total = sum(rank["end_seconds"] for rank in result.ranks)
+    total = sum(rank["end_seconds"] - rank["begin_seconds"] for rank in result.ranks)
     core = sum(rank["core_wait_seconds"] for rank in result.ranks)
     other = max(0.0, total - compute - communication - core)
     timed = "" if result.compute == "none" else f"compute {compute / total:.1%}, "

@@ -9,6 +9,7 @@ All other decisions are made by observation. These have to be made before the co
 | `BUILT_WITH_MPI` | which of the shared packages are examined for calls of MPI | to look at the files of all of them takes tenths of a second |
 | `CALLS_MPI` | whether a package with extension modules is private | the first import decides for all ranks; a package that imports mpi4py later, in a function, has been shared by then |
 | `STATEMENT` | which packages a source imports | the same; a parser takes 20 times as long for a large package |
+| `COMPILES` | which finalizers belong to the process | whether a cache of all ranks keeps an object shows only when another rank uses it, after the finalizer has released its compiled code |
 | `REDIRECTS` | which programs get standard streams of their own | text that ranks have written to a shared buffer cannot be told apart when one of them redirects its descriptor |
 
 That functions assign to a global name (`kinds/assigned.py`) is no assumption: the compiler notes it in
@@ -61,6 +62,10 @@ STATEMENT = (
     rb"(?m)^([ \t]*)"
     rb"(?:(?:from|import)[ \t]+([A-Za-z_]\w*)|(?<![ \t])(def|class|async|@|\w+))"
 )
+
+# Packages that compile for all ranks. Their finalizers release compiled code when its object dies,
+# and do nothing at the end of a process.
+COMPILES = frozenset({"numba"})
 
 # The function of `os` that code uses to redirect a standard descriptor.
 REDIRECTS = "dup2"

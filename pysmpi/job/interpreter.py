@@ -136,7 +136,7 @@ class Interpreter:
             self.program.rewriter = self.shadowing.rewriter
         self.program.prepare()
         if self.mpi is not None:
-            mpi4py_package.take_over(patches)
+            mpi4py_package.take_over(patches, function=isinstance(self.program, FunctionProgram))
         table = sys.modules
         outer: dict[str, Any] = {}
         if not isinstance(self.program, FunctionProgram):

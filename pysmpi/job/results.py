@@ -109,12 +109,13 @@ def _figures(rank: Rank, process: Process, outcome: Outcome) -> RankFigures:
     others = OTHER_THREADS.peek(rank)
     if others is not None:
         compute += others.compute_seconds
-        left = max(0.0, outcome.time - compute)
+        left = max(0.0, outcome.time - rank.world.begin - compute)
         communication = min(communication, left)
         core_wait = min(core_wait, left - communication)
     return {
         "rank": rank.pid,
         "host": rank.host.name,
+        "begin_seconds": rank.world.begin,
         "end_seconds": outcome.time,
         "compute_seconds": compute,
         "communication_seconds": communication,

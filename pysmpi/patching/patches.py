@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeGuard
 
 _MISSING = object()
+_FUNCTIONS = (BuiltinFunctionType, FunctionType)
 # What functions of `os` can do: programs look for the functions themselves in these sets.
 _ABILITIES: tuple[set[Any], ...] = (
     os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks,
@@ -22,6 +23,7 @@ class Patches:
     def __init__(self) -> None:
         self._undo: list[Callable[[], object]] = []
         self.places: set[tuple[int, str]] = set()  # owners by their `id`, and names
+        self._real: dict[int, tuple[object, object]] = {}  # by the `id` of replacements
 
     def set(self, owner: object, name: str, value: object) -> Any:
         """Set `owner.name` to `value`; return the old value.
@@ -32,6 +34,8 @@ class Patches:
         """
         old = vars(owner).get(name, _MISSING)
         self.places.add((id(owner), name))
+        if isinstance(old, _FUNCTIONS) and isinstance(value, _FUNCTIONS):
+            self._real[id(value)] = value, old
         if owner is os:
             self._able(old, value)
         if isinstance(old, BuiltinFunctionType):
@@ -44,6 +48,18 @@ class Patches:
         else:
             self._undo.append(lambda: setattr(owner, name, old))
         return None if old is _MISSING else old
+
+    def give_real(self, module: ModuleType) -> None:
+        """Put functions of the process in the place of replacements that a module has imported.
+
+        Modules of pysmpi that are imported during a run so have what the others have.
+        """
+        real = self._real
+        for name, value in list(vars(module).items()):
+            if id(value) in real and not str(value.__module__).startswith("pysmpi"):
+                while id(value) in real:
+                    value = real[id(value)][1]
+                setattr(module, name, value)
 
     def _able(self, old: object, new: object) -> None:
         for able in _ABILITIES:

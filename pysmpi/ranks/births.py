@@ -60,6 +60,7 @@ class RankBirths(RankEnds):
         universe = self.universe
         world = World(universe, len(universe.ranks), len(slots))
         world.lifecycle = lifecycle
+        world.begin = self.engine.now
         for slot in slots:
             self._add_rank(world, slot)
         for process in universe.processes[world.first :]:

@@ -147,7 +147,7 @@ def _wait(rank: Rank) -> str | None:
 
 def limit(ranks: list[RankFigures], glances: Glances) -> str | None:
     """One line that names the limit of a run, from the figures of its ranks and glances at them."""
-    total = sum(rank["end_seconds"] for rank in ranks)
+    total = sum(rank["end_seconds"] - rank["begin_seconds"] for rank in ranks)
     if total <= 0.0 or len(ranks) < 2:
         return None
     compute = [rank["compute_seconds"] for rank in ranks]

@@ -141,7 +141,7 @@ class Result:
             said.append(f"limit: {self.limit}")
         rows = []
         for rank in self.ranks[:_SHOWN]:
-            whole = max(rank["end_seconds"], 1e-300)
+            whole = max(rank["end_seconds"] - rank["begin_seconds"], 1e-300)
             bars = "".join(
                 f'<span style="display:inline-block;height:10px;background:{colour};'
                 f'width:{200.0 * max(0.0, lasted) / whole:.1f}px" title="{name} '

@@ -10,6 +10,7 @@ class RankFigures(TypedDict):
 
     rank: int
     host: str
+    begin_seconds: float
     end_seconds: float
     compute_seconds: float
     communication_seconds: float

@@ -397,6 +397,34 @@ def test_compiled_programs_and_those_of_python_start_each_other(
         assert capfd.readouterr().out == "children added 41\n", (first, second)
 
 
+def test_to_load_the_first_compiled_program_takes_no_simulated_time(
+    compiled: Callable[..., str], tmp_path: Path
+) -> None:
+    """pysmpi's modules for compiled programs are then imported in a rank."""
+    (tmp_path / "spawning.py").write_text(
+        "import sys\nfrom array import array\nfrom mpi4py import MPI\n"
+        "value, total = array('i', [20]), array('i', [0])\n"
+        "children = MPI.COMM_SELF.Spawn(sys.argv[1], [], 2)\n"
+        "children.Bcast(value, MPI.ROOT)\n"
+        "children.Reduce(None, total, MPI.SUM, MPI.ROOT)\nchildren.Disconnect()\n"
+    )
+    (tmp_path / "twice.py").write_text(
+        "import sys, pysmpi\nfor _ in range(2):\n"
+        "    result = pysmpi.run('spawning.py', nprocs=1, args=sys.argv[1:], compute='none')\n"
+        "    print(result.seconds)\n"
+        "    for rank in result.ranks:\n"
+        "        lasted = rank['end_seconds'] - rank['begin_seconds']\n"
+        "        assert rank['communication_seconds'] > 0.9 * lasted, rank\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "twice.py", compiled("parent.c")], cwd=tmp_path, capture_output=True,
+        text=True, check=False, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.split()
+    assert first == second and float(first) < 1e-3
+
+
 @pytest.mark.skipif(not Path(LIBRARY).exists(), reason="Python has no shared library to embed")
 def test_the_interpreter_of_the_process_is_not_the_program_s(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -107,3 +107,60 @@ def test_entries_may_be_any_object(tmp_path):
         """,
     )
     assert sorted(output.splitlines()) == ["Slots 5"] * 3 + ["finalized"] * 3
+
+
+def test_a_program_has_mpi4py_when_it_has_imported_it(tmp_path):
+    # Packages look there to see whether a program uses MPI.
+    (tmp_path / "asking.py").write_text(
+        "import sys\nknows = 'mpi4py' in sys.modules\n"
+        "if False:\n    import mpi4py\n"  # a package that knows MPI: each rank's own
+    )
+    out = run(
+        tmp_path,
+        """
+        import importlib, importlib.util, sys
+        import asking
+        assert not asking.knows and "mpi4py" not in sys.modules
+        spec = importlib.util.find_spec("mpi4py")
+        assert spec.origin and list(spec.submodule_search_locations)
+        assert "mpi4py" not in sys.modules
+        import mpi4py
+        assert sys.modules["mpi4py"] is mpi4py and "mpi4py.MPI" not in sys.modules
+        assert importlib.reload(asking).knows
+        import mpi4py.util.pkl5
+        from mpi4py import MPI, futures
+        assert sys.modules["mpi4py.MPI"] is mpi4py.MPI is MPI and mpi4py.futures is futures
+        assert importlib.import_module("mpi4py") is importlib.reload(mpi4py) is mpi4py
+        MPI.COMM_WORLD.Barrier()
+        if MPI.COMM_WORLD.rank == 1:
+            del sys.modules["mpi4py"]
+        MPI.COMM_WORLD.Barrier()
+        assert ("mpi4py" in sys.modules) is (MPI.COMM_WORLD.rank != 1)
+        import mpi4py as again
+        assert again is mpi4py
+        print("right")
+        """,
+    )
+    assert out == "right\n" * 3
+
+
+def test_a_function_has_mpi4py_if_its_caller_has(tmp_path):
+    (tmp_path / "calling.py").write_text(
+        textwrap.dedent("""
+        import sys
+        import pysmpi
+
+        def looks():
+            before = "mpi4py" in sys.modules
+            import mpi4py
+            return before, sys.modules["mpi4py"] is mpi4py
+
+        print(pysmpi.run(looks, nprocs=2).returns, "mpi4py" in sys.modules)
+        import mpi4py
+        print(pysmpi.run(looks, nprocs=2).returns, sys.modules["mpi4py"] is mpi4py)
+    """)
+    )
+    done = subprocess.run(
+        [sys.executable, "calling.py"], capture_output=True, text=True, timeout=100, cwd=tmp_path
+    )
+    assert done.stdout == f"{[(False, True)] * 2} False\n{[(True, True)] * 2} True\n", done.stderr

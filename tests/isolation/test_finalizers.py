@@ -235,6 +235,43 @@ def test_finalizers_run_at_the_end_of_their_rank_the_latest_first():
     ]  # fmt: skip
 
 
+def test_compiled_code_of_a_cache_of_all_ranks_outlives_the_rank_that_made_it(tmp_path: Path):
+    # numba keeps functions that it has compiled for its own use. At the end of a process their
+    # finalizers do nothing; at the end of a rank, other ranks still call the functions.
+    package = tmp_path / "numba"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        textwrap.dedent("""
+        import weakref
+        compiled, cache = {}, {}
+        class Function:
+            def __init__(self, name):
+                compiled[name] = name.upper()
+                weakref.finalize(self, compiled.pop, name)
+        def call(name):
+            if name not in cache:
+                cache[name] = Function(name)
+            return compiled[name]
+        def own(name):
+            return Function(name)
+        """)
+    )
+    done = run(
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        import numba
+        print(comm.rank, numba.call("empty"), sorted(numba.compiled))
+        mine = numba.own(f"mine of {{comm.rank}}")
+        """,
+        ranks=3,
+        start="from mpi4py import MPI\ncomm = MPI.COMM_WORLD\n",
+    )
+    # A function of a rank's own goes with its rank.
+    assert done.stdout.splitlines() == [f"{rank} EMPTY ['empty']" for rank in range(3)]
+    assert done.stderr == ""
+
+
 def test_a_finalizer_that_fails_keeps_no_other_from_running():
     done = run(
         FINALIZERS

@@ -89,6 +89,7 @@ class Verdict:
         # Of two calls at fault, the first ends the job where MPI notices it; the header also names
         # the line that sets a wrong argument, and the end of a program that has freed nothing.
         self.named = bool(code.lines & named) if code.lines else self.found
+        self.good = self.found and self.right and self.named if code.error else not self.found
 
 
 def table(verdicts: list[Verdict]) -> str:
@@ -135,7 +136,7 @@ def main() -> int:
             for code in codes(path):
                 verdict = Verdict(code, *run(code, program))
                 verdicts.append(verdict)
-                good = verdict.found == bool(code.error) and verdict.right and verdict.named
+                good = verdict.good
                 if not good or given.verbose:
                     print(
                         f"--- {code.name}: expected {code.error or 'nothing'} {sorted(code.lines)}"

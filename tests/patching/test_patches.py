@@ -13,6 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches, is_module
 from pysmpi.patching.replacing import Replacements, methods, replace_defaults
 
@@ -49,6 +50,22 @@ def test_calls_back_come_in_the_reverse_order() -> None:
         patches.call_back(lambda number=number: seen.append(number))  # type: ignore[misc]
     patches.undo()
     assert seen == [2, 1, 0]
+
+
+def test_a_module_that_is_imported_late_gets_the_functions_of_the_process() -> None:
+    real, clock = os.stat, types.SimpleNamespace(now=lambda: 1)
+    patches = Patches()
+    own = clock.now
+    for number in range(2):  # of two replacements, too
+        patches.set(os, "stat", like(real, lambda *args, **kwargs: number))  # noqa: B023
+        patches.set(clock, "now", like(own, lambda: 2))
+    module = types.ModuleType("pysmpi.late")
+    vars(module).update(_stat=os.stat, now=clock.now, other=len, text="stat", like=like)
+    patches.give_real(module)
+    assert vars(module)["_stat"] is real and vars(module)["now"] is own
+    assert vars(module)["other"] is len and vars(module)["like"] is like
+    patches.undo()
+    assert os.stat is real and vars(module)["_stat"] is real
 
 
 def test_a_function_of_os_is_replaced_in_its_home_and_keeps_its_abilities() -> None:

@@ -184,9 +184,12 @@ def test_the_limit_line_says_what_limits(
             return "most in Wait"
 
     ranks: Any = [
-        {"rank": rank, "end_seconds": 1.0, "compute_seconds": computing, "wait_seconds": waiting}
+        {
+            "rank": rank, "begin_seconds": 2.0, "end_seconds": 3.0,
+            "compute_seconds": computing, "wait_seconds": waiting,
+        }
         for rank in range(4)
-    ]
+    ]  # fmt: skip
     looked: Any = Looked()
     assert glances.limit(ranks, looked) == said
     ranks[2]["compute_seconds"] = 1.5 * computing

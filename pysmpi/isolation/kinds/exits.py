@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from pysmpi.isolation.assumptions import COMPILES
 from pysmpi.isolation.kinds.rank_environment import RankEnvironment, here
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.isolation.program_errors import format_error, strip
@@ -19,6 +20,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
+from pysmpi.python.frames import module_of_caller
 
 # Ends a rank of a universe at once, with an exit status, and a description of a signal.
 EXIT_HARD: StateSlot[ranks.Universe, Callable[..., None]] = StateSlot(ranks.Universe)
@@ -121,7 +123,9 @@ def _patch_finalize(patches: Patches, imports: ImportSystem) -> None:
         __slots__ = ("owner",)
 
         def __init__(self) -> None:
-            owner = None if imports.importing_shared else here()
+            maker = str(module_of_caller(2))  # the caller of `finalize`
+            compiles = maker.partition(".")[0] in COMPILES
+            owner = None if compiles or imports.importing_shared else here()
             self.owner = owner
             if owner is not None and not owner.finalizes:
                 owner.finalizes = True

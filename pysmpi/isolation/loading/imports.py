@@ -63,6 +63,15 @@ class GivenLoader:
         self._stopwatch = stopwatch
         self.imported = False  # by some rank, in Python's own way
 
+    def spec(self, name: str) -> ModuleSpec:
+        """What a search for the module finds."""
+        module: Any = self.module
+        origin = getattr(module, "__file__", None)
+        spec = ModuleSpec(name, self, origin=origin)  # type: ignore[arg-type]
+        if hasattr(module, "__path__"):
+            spec.submodule_search_locations = list(module.__path__)
+        return spec
+
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self.module
 
@@ -109,6 +118,7 @@ class ImportSystem:
         self.own_registries: Callable[[], AbstractContextManager[None]] = nullcontext
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
         self.given: dict[str, GivenLoader] = {}
+        self._give_real: Callable[[ModuleType], object] = id
         self.assigned = Assigned(exchange)
         self.begin_own: list[Callable[[CodeType], object]] = []  # before a module of a rank
         self.begin_shared: list[Callable[[], object]] = [self.assigned.begin_shared]
@@ -166,6 +176,7 @@ class ImportSystem:
                 f"Python {version} imports modules in another way than Python 3.11 to 3.14: "
                 f"{facts.false_facts()['imports']}"
             )
+        self._give_real = patches.give_real
         _, find, load = (getattr(_bootstrap, name) for name in REPLACED)
         new = self._waiter(), self._finder(find), self._loader(load)
         for name, function in zip(REPLACED, new, strict=True):
@@ -185,8 +196,7 @@ class ImportSystem:
             given = self.given.get(name)
             if given is not None:
                 self._belongs_to_rank(name)
-                origin = getattr(given.module, "__file__", None)
-                return ModuleSpec(name, given, origin=origin)  # type: ignore[arg-type]
+                return given.spec(name)
             if self._hooks:
                 self._give_hooks()
             # The answer of the program's own finders is not known.
@@ -237,7 +247,8 @@ class ImportSystem:
         exchange = self.exchange
         exchange.modules.belongs_to_rank(name)
         parent, _, child = name.rpartition(".")
-        module = exchange.table.get(parent) if parent in exchange.shared else None
+        common = parent in exchange.shared or parent in self.given
+        module = exchange.table.get(parent) if common else None
         if is_module(module):
             # The shared package has it as an attribute, a different one for each rank.
             exchange.watch(vars(module), child)
@@ -351,7 +362,7 @@ class ImportSystem:
         table = self.exchange.table
         parent, _, child = name.rpartition(".")
         package = table.get(parent)
-        if package is None:
+        if parent and package is None:
             return None
         module = given.module
         self.exchange.put_own(name, module)
@@ -360,7 +371,8 @@ class ImportSystem:
         except BaseException:
             table.pop(name, None)
             raise
-        setattr(package, child, module)
+        if parent:
+            setattr(package, child, module)
         return module
 
     def _executor(self, original: Callable[..., Any]) -> Callable[..., object]:
@@ -420,7 +432,9 @@ class ImportSystem:
             original(loader, module)
             self._note_hooks(hooks)
             root = name.partition(".")[0]
-            if root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
+            if root == "pysmpi":
+                self._give_real(module)
+            elif root not in KNOWN_SHARED and root not in sys.stdlib_module_names:
                 self.assigned.watch(module)
         except BaseException:
             self.exchange.shared[name] = MISSING  # no rank must find a part of it

@@ -20,6 +20,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.patching.patches import Patches
 
+PACKAGE = "mpi4py"
 _ours: dict[str, ModuleType] = {}  # the modules of the copy, kept between runs
 _usual: dict[str, object] = {}  # the object `mpi4py.rc` of ranks that have not replaced it
 # The options that a rank has set.
@@ -56,7 +57,7 @@ def _rank_options(kind: type) -> type:
 def _load() -> None:
     """Load our copy of the package, which is not in `sys.modules` now."""
     try:
-        package = importlib.import_module("mpi4py")
+        package = importlib.import_module(PACKAGE)
     except ImportError as error:
         raise UsageError(f"the package mpi4py cannot be imported: {error}") from None
     vars(package)["Rc"] = _rank_options(package.Rc)
@@ -67,12 +68,15 @@ def _ours_now() -> dict[str, Any]:
     return {
         name: module
         for name, module in sys.modules.items()
-        if name == "mpi4py" or name.startswith("mpi4py.")
+        if name == PACKAGE or name.startswith(f"{PACKAGE}.")
     }
 
 
-def take_over(patches: Patches) -> None:
+def take_over(patches: Patches, *, function: bool = False) -> None:
     """Replace the caller's mpi4py by the copy until the patches are undone.
+
+    The package itself is not in the table of modules: programs look there whether they have
+    imported it. A function has the modules of its caller, so it has this one if the caller has.
 
     Call this before the table of modules is divided into shared and private ones.
     """
@@ -84,6 +88,9 @@ def take_over(patches: Patches) -> None:
         sys.modules.update(_ours)
     else:
         _load()
+    _ours.update(_ours_now())
+    if not (function and PACKAGE in theirs):
+        del sys.modules[PACKAGE]
     sys.meta_path[:] = finders  # without mpi4py's own, which looks for compiled modules
 
     def restore() -> None:
@@ -110,10 +117,14 @@ def provide(
         patches.entry(vars(module), "__file__", library)
     patches.entry(vars(module), "__spec__", module.__spec__)  # imports set it
     patches.entry(vars(module), "__name__", "mpi4py.MPI")
-    patches.entry(vars(module), "__package__", "mpi4py")
+    patches.entry(vars(module), "__package__", PACKAGE)
     exchange = imports.exchange
-    package: object = exchange.table["mpi4py"]
+    package = _ours[PACKAGE]
     space = vars(package)
+    if PACKAGE not in exchange.table:
+        patches.entry(space, "__spec__", package.__spec__)
+        loader = imports.given[PACKAGE] = GivenLoader(package, lambda: None, imports.stopwatch)
+        loader.imported = True
     # Each rank imports it, so all differ from the caller: no entry of a dictionary for each.
     exchange.watch(space, "MPI", lambda owner, common: common)
     exchange.watch(space, "rc")

@@ -105,7 +105,7 @@ class Universe(Owner):
 class World(Owner):
     """The ranks that were started together: their `COMM_WORLD`."""
 
-    __slots__ = ("universe", "first", "size", "communicator", "lifecycle")
+    __slots__ = ("universe", "first", "size", "begin", "communicator", "lifecycle")
 
     lifecycle: Lifecycle  # of its ranks, if a simulation runs them
 
@@ -113,6 +113,7 @@ class World(Owner):
         self.universe = universe
         self.first = first  # pid of rank 0; the others follow
         self.size = size
+        self.begin = 0.0  # (s) of its ranks
         self.communicator: Any = None  # of COMM_WORLD, after its first use
         self.state = NO_STATE
 
