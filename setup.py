@@ -1,11 +1,11 @@
 """Compiles the hot rooms with mypyc; without a compiler they stay plain Python.
 
-Ten things cannot be Python and are in C: the functions that numpy calls while memory is folded,
+Eleven things cannot be Python and are in C: the functions that numpy calls while memory is folded,
 copies of large blocks past the processor's cache and of strided blocks, the buffers that objects
-export, the integers of handles that C code finds in them, the versions of dictionaries, assignments
-in shared modules, the tracing and profiling functions of a thread, the stacks for the Python frames
-of ranks, the thread that notices ranks that wait in C, and the MPI library that compiled programs
-call.
+export, the integers of handles that C code finds in them, searches in many dictionaries, the
+versions of dictionaries, assignments in shared modules, the tracing and profiling functions of a
+thread, the stacks for the Python frames of ranks, the thread that notices ranks that wait in C, and
+the MPI library that compiled programs call.
 
 `PYSMPI_PURE=1` builds without compiling anything. `PYSMPI_OPTIMIZE=0` compiles in a third of the
 time, for tests of the build.
@@ -104,6 +104,7 @@ IN_C = [
     "pysmpi/isolation/kinds/trace_hooks",
     "pysmpi/isolation/dict_versions",
     "pysmpi/isolation/frame_stacks",
+    "pysmpi/python/dictionary_search",
 ]
 # The MPI library of compiled programs. Its parts share process.h.
 ENGINE = (

@@ -101,6 +101,7 @@ IN_C = (
     "pysmpi.isolation.kinds.attribute_hooks", "pysmpi.isolation.kinds.trace_hooks",
     "pysmpi.isolation.dict_versions",
     "pysmpi.isolation.frame_stacks",
+    "pysmpi.python.dictionary_search",
 )  # fmt: skip
 IN_C_ON_LINUX = (
     "pysmpi.abi.engine", "pysmpi.abi.fortran", "pysmpi.abi.openmpi", "pysmpi.abi.standard",

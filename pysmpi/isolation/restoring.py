@@ -15,12 +15,12 @@ import signal
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping, Set
-from operator import is_
 from types import ModuleType
 from typing import Any
 
 from pysmpi.isolation.kinds.descriptors import STANDARD, duplicate, same_file
 from pysmpi.own_process.descriptors import is_open
+from pysmpi.python.holders import same
 
 _MISSING = object()
 
@@ -62,20 +62,21 @@ class _Snapshot:
 
     def is_current(self, space: dict[str, Any]) -> bool:
         """Whether nothing has changed since."""
+        names = _names(self.name, space) if self.name in _PUBLIC_ONLY else space
         return (
             self.space is space
-            and _same(_names(self.name, space), self.names)
-            and all(_same(vars(kind), names) for kind, names in self.classes)
+            and same(names, self.names)
+            and all(same(kind, names) for kind, names in self.classes)
             and all(thing == contents for thing, contents in self.registries)
         )
 
     def restore(self, patched: Set[tuple[int, str]]) -> None:
         """Undo the changes since, but those of what was patched."""
-        if not _same(self.space, self.names):
+        if not same(self.space, self.names):
             owner = sys.modules.get(self.name)
             _restore_names(self.name, self.space, _unpatched(self.names, owner, patched))
         for kind, names in self.classes:
-            if not _same(vars(kind), names):
+            if not same(kind, names):
                 _restore_class(kind, _unpatched(names, kind, patched))
         for thing, contents in self.registries:
             if thing != contents:
@@ -110,11 +111,12 @@ class Restoring:
 
     def note(self) -> None:
         """Remember the modules of the standard library that are not known yet."""
-        for name in sys.modules.keys() - self._known:
-            self._known.add(name)
+        new = sys.modules.keys() - self._known
+        self._known |= new
+        standard = sys.stdlib_module_names
+        for name in [name for name in new if name.partition(".")[0] in standard]:
             module = sys.modules.get(name)
-            standard = name.partition(".")[0] in sys.stdlib_module_names
-            if standard and name not in _NOT_OURS and type(module) is ModuleType:
+            if name not in _NOT_OURS and type(module) is ModuleType:
                 snapshot = _snapshots.get(name)
                 if snapshot is None or not snapshot.is_current(vars(module)):
                     snapshot = _snapshots[name] = _Snapshot(name, vars(module))
@@ -142,15 +144,6 @@ def _names(module: str, space: dict[str, Any]) -> dict[str, Any]:
     if module in _PUBLIC_ONLY:
         return {name: value for name, value in space.items() if name[0] != "_"}
     return dict(space)
-
-
-def _same(now: Mapping[str, object], before: Mapping[str, object]) -> bool:
-    """Whether two mappings have the same objects in the same order, at the speed of C."""
-    return (
-        len(now) == len(before)
-        and all(map(is_, now, before))
-        and all(map(is_, now.values(), before.values()))
-    )
 
 
 def _unpatched(

@@ -141,10 +141,7 @@ class Interpreter:
         outer: dict[str, Any] = {}
         if not isinstance(self.program, FunctionProgram):
             # A function lives in modules of its caller, a script should not see them.
-            loaded = list(table.items())
-            outer = {
-                name: module for name, module in loaded if self.rules.already_loaded(name, module)
-            }
+            outer = self.rules.private_of(table)
             self.rules.kinds.clear()  # programs may find packages with these names in other places
         self.exchange = exchange = Exchange(table, outer, Versions)
         self.own_streams = own_streams.install(patches, exchange)

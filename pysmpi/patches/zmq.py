@@ -149,7 +149,11 @@ def patch_poll(run: PatchedRun, module: Any) -> None:
 def _replace(patches: Patches, name: str, real: object, new: object) -> None:
     """Replace a function in all modules of `zmq` that hold it."""
     for holder, module in list(sys.modules.items()):
-        if holder.partition(".")[0] == "zmq" and getattr(module, name, None) is real:
+        if (
+            "zmq" in holder
+            and holder.partition(".")[0] == "zmq"
+            and getattr(module, name, None) is real
+        ):
             patches.set(module, name, new)
 
 

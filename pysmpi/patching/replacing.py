@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
-from pysmpi.python import class_dictionary, facts
+from pysmpi.python import class_dictionary, facts, holders
 
 Replacement = Callable[..., Any]
 
@@ -32,13 +31,11 @@ class Replacements:
 
     def everywhere(self) -> None:
         """Put the replacements into the modules that hold the real functions already."""
-        for name, module in list(sys.modules.items()):
-            if not name.startswith("pysmpi") and type(module) is ModuleType:
-                self._names(vars(module))
+        self._names([vars(module) for module in holders.modules()])
 
     def inside(self, module: ModuleType) -> None:
         """Put the replacements into class attributes and default arguments of a module."""
-        self._names(vars(module))
+        self._names([vars(module)])
         for thing in list(vars(module).values()):
             if isinstance(thing, type) and thing.__module__ == module.__name__:
                 for name, value in list(vars(thing).items()):
@@ -50,14 +47,10 @@ class Replacements:
             elif isinstance(thing, FunctionType):
                 self._defaults(thing)
 
-    def _names(self, space: dict[str, Any]) -> None:
-        replaced = self._new
-        if replaced.keys().isdisjoint(map(id, space.values())):
-            return
-        for name, value in list(space.items()):
-            found = replaced.get(id(value))
-            if found is not None and found[0] is value:
-                self.patches.entry(space, name, found[1])
+    def _names(self, spaces: list[dict[str, Any]]) -> None:
+        for space, name, value in holders.find(spaces, [real for real, _ in self._new.values()]):
+            assert isinstance(space, dict)
+            self.patches.entry(space, name, self._new[id(value)][1])
 
     def _replacement(self, value: object) -> object:
         found = self._new.get(id(value))

@@ -21,6 +21,7 @@ from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 from pysmpi.patching.replacing import methods, replace_defaults
+from pysmpi.python import holders
 from pysmpi.time import alarms, cpu_time
 from pysmpi.time.seconds import check_seconds
 
@@ -187,21 +188,30 @@ def install(patches: Patches, poll_cost: float = POLL_COST) -> None:
     """Let ranks see virtual time until the patches are undone."""
     replacements = _replacements(poll_cost)
     changed: dict[int, Callable[..., Any]] = {}
+    reals: list[object] = [time]
     for name, function in replacements.items():
-        changed[id(patches.set(time, name, function))] = function
-    for module_name, module in list(sys.modules.items()):
-        namespace = getattr(module, "__dict__", None)
-        if type(namespace) is not dict or module_name.startswith("pysmpi"):
-            continue
-        values = set(map(id, namespace.values()))
-        own = not changed.keys().isdisjoint(values)
-        if own:
-            for name, value in list(namespace.items()):
-                if type(value) is BuiltinFunctionType and id(value) in changed:
-                    patches.entry(namespace, name, changed[id(value)])
-        if type(module) is ModuleType and (own or id(time) in values):
-            for function in _with_clocks(module):
-                replace_defaults(patches, function, changed)
+        real = patches.set(time, name, function)
+        reals.append(real)
+        changed[id(real)] = function
+    # By the `id` of their names. Objects that stand for modules hold clocks, too.
+    loaded: dict[int, object] = {}
+    spaces: list[dict[str, Any]] = []
+    for name, module in list(sys.modules.items()):
+        space = getattr(module, "__dict__", None)
+        if type(space) is dict and not name.startswith("pysmpi"):
+            loaded[id(space)] = module
+            spaces.append(space)
+    users: dict[int, ModuleType] = {}
+    for space, name, value in holders.find(spaces, reals):
+        assert isinstance(space, dict)
+        if value is not time:
+            patches.entry(space, name, changed[id(value)])
+        holder = loaded[id(space)]
+        if type(holder) is ModuleType:
+            users[id(space)] = holder
+    for module in users.values():
+        for function in _with_clocks(module):
+            replace_defaults(patches, function, changed)
 
 
 # The functions of a module that have functions of `time` as defaults, and the module's size then.

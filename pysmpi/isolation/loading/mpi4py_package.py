@@ -68,7 +68,7 @@ def _ours_now() -> dict[str, Any]:
     return {
         name: module
         for name, module in sys.modules.items()
-        if name == PACKAGE or name.startswith(f"{PACKAGE}.")
+        if PACKAGE in name and name.partition(".")[0] == PACKAGE
     }
 
 

@@ -32,8 +32,8 @@ from importlib.machinery import (
     PathFinder,
 )
 from types import ModuleType
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, TypeAlias
+from weakref import ref
 
 from pysmpi.isolation.assumptions import (
     BUILT_WITH_MPI,
@@ -58,9 +58,12 @@ MPI4PY_PRIVATE = (
 )
 
 _TEST_PARTS = frozenset(("tests", "test", "_tests", "testsuite", "conftest"))
-# What decided about a loaded module in an earlier run, and whether it was private.
-_loaded_before: WeakKeyDictionary[ModuleType, tuple[object, bool]] = WeakKeyDictionary()
 _TESTS = frozenset(("tests", "test", "testing", "__pycache__", "examples", "docs"))
+
+
+# Of loaded modules in earlier runs, by name: the module, what decided, and whether it was private.
+_Decisions: TypeAlias = dict[str, tuple[ref[ModuleType], object, object, bool]]
+_decisions: dict[tuple[object, ...], _Decisions] = {}  # with the rules of the latest run
 
 
 class Rules:
@@ -185,25 +188,35 @@ class Rules:
         private = self.by_name(name)
         return self.by_origin(name, spec, shared) if private is None else private
 
-    def already_loaded(self, name: str, module: object) -> bool:
-        """Whether a module that the caller of a run has loaded would be private in it."""
+    def private_of(self, table: dict[str, Any]) -> dict[str, Any]:
+        """The modules of `table`, loaded by the caller of a run, that would be private in it."""
+        # If no tool that runs tests is loaded, no module has its objects.
+        tools = not KNOWN_PRIVATE.isdisjoint(table)
+        rules = tools, self.site, self.own, tuple(self.ordered.items())
+        if rules not in _decisions:
+            _decisions.clear()
+        decisions = _decisions.setdefault(rules, {})
+        unknown = (lambda: None), None, None, False
+        result: dict[str, Any] = {}
+        for name, module in list(table.items()):
+            if type(module) is ModuleType:
+                space = module.__dict__
+                spec, file = space.get("__spec__"), space.get("__file__")
+                decided, spec_then, file_then, private = decisions.get(name, unknown)
+                if not (spec_then is spec and file_then is file and decided() is module):
+                    private = self._loaded(name, spec, file, tools)
+                    decisions[name] = ref(module), spec, file, private
+            else:
+                spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+                private = self._loaded(name, spec, file, tools)
+            if private:
+                result[name] = module
+        return result
+
+    def _loaded(self, name: str, spec: Any, file: object, tools: bool) -> bool:
         private = self.by_name(name)
         if private is not None:
             return private
-        spec = getattr(module, "__spec__", None)
-        file = getattr(module, "__file__", None)
-        # If no tool that runs tests is loaded, no module has its objects.
-        tools = not KNOWN_PRIVATE.isdisjoint(sys.modules)
-        if type(module) is not ModuleType:
-            return self._loaded(name, spec, file, tools)
-        facts = (name, spec, file, tools, self.site, self.own)
-        facts_before, private = _loaded_before.get(module, (None, False))
-        if facts_before != facts:
-            private = self._loaded(name, spec, file, tools)
-            _loaded_before[module] = facts, private
-        return private
-
-    def _loaded(self, name: str, spec: Any, file: object, tools: bool) -> bool:
         if spec is None:
             return isinstance(file, str) and not self.installed(file)
         return not is_extension(spec) and self.by_origin(name, spec, tools=tools)

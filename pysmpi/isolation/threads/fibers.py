@@ -20,7 +20,7 @@ import traceback
 import weakref
 from collections.abc import Callable, MutableMapping
 from importlib import _bootstrap
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from greenlet import GreenletExit
@@ -49,6 +49,7 @@ from pysmpi.isolation.threads.thread_objects import (
 from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
+from pysmpi.python import holders
 
 StartThread = Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
 
@@ -412,23 +413,11 @@ def _replace_locks(patches: Patches) -> None:
     """
     kind = type(_thread.allocate_lock())
     new: dict[int, tuple[Any, RankLock]] = {}
-
-    def replacement(lock: Any) -> RankLock:
-        return new.setdefault(id(lock), (lock, RankLock()))[1]
-
-    for name, module in list(sys.modules.items()):
-        if type(module) is not ModuleType or name.partition(".")[0] == "pysmpi":
-            continue
-        space = vars(module)
-        for key, value in list(space.items()):
-            if type(value) is kind:
-                if not value.locked():
-                    patches.entry(space, key, replacement(value))
-            elif (
-                type(value) is type
-                and value.__module__ == name
-                and kind in map(type, vars(value).values())
-            ):
-                for attribute, inner in list(vars(value).items()):
-                    if type(inner) is kind and not inner.locked():
-                        patches.set(value, attribute, replacement(inner))
+    for holder, name, lock in holders.find([vars(each) for each in holders.modules()], [], kind):
+        assert isinstance(lock, kind)
+        if not lock.locked():
+            replacement = new.setdefault(id(lock), (lock, RankLock()))[1]
+            if isinstance(holder, dict):
+                patches.entry(holder, name, replacement)
+            else:
+                patches.set(holder, name, replacement)
