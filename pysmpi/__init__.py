@@ -19,6 +19,7 @@ __all__ = [
     "Result",
     "UsageError",
     "__version__",
+    "animate",
     "execute",
     "run",
     "sample",
@@ -33,6 +34,7 @@ if os.environ.get("PYSMPI_INTERPRETED") == "1":
     prefer_source(sys.meta_path)
 
 if TYPE_CHECKING:
+    from pysmpi.analysis.animation import animate
     from pysmpi.api import Options, ProgramError, Result, run
     from pysmpi.errors import PysmpiError, UsageError
     from pysmpi.hints import execute, sample, shared_empty, touch
@@ -45,6 +47,7 @@ _HOMES = {
     "PysmpiError": "pysmpi.errors",
     "Result": "pysmpi.api",
     "UsageError": "pysmpi.errors",
+    "animate": "pysmpi.analysis.animation",
     "execute": "pysmpi.hints",
     "run": "pysmpi.api",
     "sample": "pysmpi.hints",

@@ -6,6 +6,7 @@ import os
 
 from pysmpi.analysis.graph import graph_of
 from pysmpi.analysis.page import write_page
+from pysmpi.analysis.scene import scene_of
 from pysmpi.analysis.why import analyse
 from pysmpi.io.output import OutputFile
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
@@ -45,6 +46,7 @@ class Observation(Instrument):
             return
         analysis = analyse(graph_of(self.recording))
         result.analysis = analysis.report()
+        result.scene = scene_of(self.name, analysis.graph)
         if self.page is not None:
             with self.page.writing():
                 write_page(self.page.path, [(self.name, analysis)])

@@ -9,33 +9,26 @@ from __future__ import annotations
 import json
 import linecache
 import os
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pysmpi.analysis.graph import NONE, EventGraph
 from pysmpi.analysis.path import CAUSES, COMPUTE, span
+from pysmpi.analysis.scene import column, intervals, scene_of
 from pysmpi.analysis.usage import link_usage
 from pysmpi.analysis.why import Analysis
 from pysmpi.trace.activity import RunActivity, TracedSite
-from pysmpi.trace.events import CALL, MAIN, RETURN
 
-TICKS: Final = 4_000_000_000
 BINS: Final = 400  # of the use of links over time
 MOST_LINKS: Final = 12
 MOST_BLOCKS: Final = 256  # rows of the communication matrix
 MOST_LINES: Final = 4  # of source text at a place of the program
-# Digits of base 85 that JSON and HTML leave as they are.
-DIGITS: Final = (
-    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%()*+-;=?@^_`{|}~,.:"
-)
-SCRIPTS: Final = ("data", "timeline", "charts", "panels")  # in the order of their definitions
-
-KINDS: Final = ("point-to-point", "collective", "other")
+# The scripts of the page, and of an animation alone, in the order of their definitions.
+SCRIPTS: Final = ("data", "timeline", "tip", "animation", "charts", "panels")
+ALONE: Final = ("data", "tip", "animation", "alone")
 
 Run = tuple[str, Analysis]
 
@@ -57,64 +50,31 @@ def page(runs: Sequence[Run], recordings: Sequence[str] = ()) -> str:
     return assemble([page_data(*run, recorded) for run, recorded in pairs])
 
 
-def assemble(data: Sequence[dict[str, Any]]) -> str:
-    """The page of runs, from the data of each."""
+def assemble(data: Sequence[Mapping[str, object]], alone: dict[str, object] | None = None) -> str:
+    """The page of runs, from the data of each; with options, their animation alone."""
     assets = files("pysmpi.analysis") / "assets"
-    text = (assets / "page.html").read_text("utf-8")
-    # No text of a program can end the script.
-    embedded = json.dumps(list(data), separators=(",", ":")).replace("<", "\\u003c")
-    script = "\n".join((assets / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
-    title = " and ".join(run["name"] for run in data)
+    text = (assets / ("page.html" if alone is None else "alone.html")).read_text("utf-8")
+    scripts = SCRIPTS if alone is None else ALONE
+    script = "\n".join((assets / f"{name}.js").read_text("utf-8") for name in scripts)
+    title = " and ".join(str(run["name"]) for run in data)
     for mark, part in (
         ("/*STYLE*/", (assets / "page.css").read_text("utf-8")),
         ("/*SCRIPT*/", f'"use strict";\n(() => {{\n{script}\n}})();'),
         ("TITLE", _escaped(title)),
-        ("DATA", embedded),
+        ("OPTIONS", _embedded(alone)),
+        ("DATA", _embedded(list(data))),
     ):
         text = text.replace(f"<!--{mark}-->" if mark[0] != "/" else mark, part)
     return text
 
 
+def _embedded(data: object) -> str:
+    """Data as JSON; no text of a program can end the script."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
 def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def column(values: NDArray[Any], kind: str, steps: bool = False) -> dict[str, object]:
-    """A column for the script: its type and its numbers, compressed.
-
-    The numbers are written by planes of bytes: the lowest byte of each number, then the next.
-    `steps` writes differences of neighbours (modulo 2**32) with the sign in the lowest bit.
-    """
-    numbers = values.astype(np.dtype(kind).newbyteorder("<"))
-    if steps:
-        words = numbers.astype("<u4")
-        differences = np.diff(words, prepend=words.dtype.type(0)).view("<i4")
-        numbers = ((differences << 1) ^ (differences >> 31)).view("<u4")
-    planes = numbers.view(np.uint8).reshape(-1, numbers.itemsize).T.tobytes()
-    packed = zlib.compress(planes)
-    return {"type": kind, "steps": steps, "bytes": len(packed), "data": base85(packed)}
-
-
-def base85(data: bytes) -> str:
-    """Bytes as text: five digits for each four bytes, the first digit is the highest."""
-    words = np.frombuffer(data + bytes(-len(data) % 4), ">u4")
-    digits = np.empty((len(words), 5), np.uint8)
-    for place in range(4, -1, -1):
-        words, digits[:, place] = np.divmod(words, 85)
-    return np.frombuffer(DIGITS, np.uint8)[digits].tobytes().decode("ascii")
-
-
-def intervals(
-    begin: NDArray[np.float64], end: NDArray[np.float64], seconds: float
-) -> dict[str, object]:
-    """Columns of begins and lengths of spans of time; `seconds` is the makespan."""
-    first, last = _ticks(begin, seconds), _ticks(end, seconds)
-    return {"begin": column(first, "u4", steps=True), "lasted": column(last - first, "u4")}
-
-
-def _ticks(dates: NDArray[np.float64], seconds: float) -> NDArray[np.float64]:
-    scale = TICKS / seconds if seconds > 0.0 else 0.0
-    return np.clip(np.rint(dates * scale), 0, 2**32 - 1)
 
 
 def page_data(name: str, analysis: Analysis, recorded: float | None = None) -> dict[str, object]:
@@ -123,88 +83,14 @@ def page_data(name: str, analysis: Analysis, recorded: float | None = None) -> d
     `recorded` is the date of its recording (s since 1970), None for a run of this process.
     """
     graph = analysis.graph
-    record = graph.record
-    seconds = graph.seconds
     return {
-        "name": name,
-        "seconds": seconds,
-        "ticks": TICKS,
-        "measured": record.measured,
-        "hosts": record.hosts,
-        "sites": [record.site(number) for number in range(len(record.sites))],
-        "kinds": [
-            KINDS.index(site.kind) for site in record.sites
-        ],
+        **scene_of(name, graph).data,
         "causes": list(CAUSES),
         "analysis": analysis.report(),
-        "machine": record.machine(),
-        "calls": _calls(graph, seconds),
-        "waits": _waits(graph, seconds),
-        "messages": _messages(graph, seconds),
-        **_path(analysis, seconds),
+        **_path(analysis, graph.seconds),
         "sources": sources(analysis, recorded),
-        "links": _links(graph, seconds),
-        "matrix": _matrix(record),
-        "ends": analysis.profile.ends,
-    }  # fmt: skip
-
-
-def _calls(graph: EventGraph, seconds: float) -> dict[str, object]:
-    """The calls of main threads, by rank and time."""
-    kind, process = np.array(graph.kind), np.array(graph.process)
-    main = np.zeros(max(graph.rank_of, default=0) + 1, bool)
-    rank_of = np.zeros(len(main), np.int64)
-    for number, rank in graph.rank_of.items():
-        main[number] = graph.kind_of[number] == MAIN
-        rank_of[number] = rank
-    rows = np.flatnonzero(((kind == CALL) | (kind == RETURN)) & main[process])
-    # Calls of a process do not nest: those that MPI makes inside a call belong to it.
-    rows = rows[np.argsort(process[rows], kind="stable")]
-    begins = np.flatnonzero(
-        (kind[rows][:-1] == CALL)
-        & (kind[rows][1:] == RETURN)
-        & (process[rows][:-1] == process[rows][1:])
-    )
-    date = np.array(graph.date)
-    first, last = rows[begins], rows[begins + 1]
-    order = np.lexsort((date[first], rank_of[process[first]]))
-    first, last = first[order], last[order]
-    return {
-        "rank": column(rank_of[process[first]], "u4", steps=True),
-        **intervals(date[first], date[last], seconds),
-        "site": column(np.array(graph.a, np.int64)[first], "u4"),
-    }
-
-
-def _waits(graph: EventGraph, seconds: float) -> dict[str, object]:
-    found = [
-        (graph.rank_of[wait.process], wait.begin, wait.end, wait.rank)
-        for wait in graph.waits
-        if wait.end > wait.begin and graph.kind_of[wait.process] == MAIN and wait.site != NONE
-    ]
-    table = np.array(sorted(found), np.float64).reshape(-1, 4)
-    return {
-        "rank": column(table[:, 0], "u4", steps=True),
-        **intervals(table[:, 1], table[:, 2], seconds),
-        "for": column(table[:, 3], "i4", steps=True),
-    }
-
-
-def _messages(graph: EventGraph, seconds: float) -> dict[str, object]:
-    table = graph.record.messages
-    date = graph.date
-    rows = [
-        (date[graph.sends[number]], date[graph.arrives[number]], source, destination, nbytes)
-        for number, source, destination, nbytes in table[:, [0, 1, 2, 4]].tolist()
-        if number in graph.arrives and number in graph.sends
-    ]
-    found = np.array(rows, np.float64).reshape(-1, 5)
-    found = found[np.argsort(found[:, 0], kind="stable")]
-    return {
-        **intervals(found[:, 0], found[:, 1], seconds),
-        "source": column(found[:, 2], "u4", steps=True),
-        "destination": column(found[:, 3], "u4", steps=True),
-        "bytes": column(found[:, 4], "f4"),
+        "links": _links(graph, graph.seconds),
+        "matrix": _matrix(graph.record),
     }
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "map": ("pysmpi.cli.map", "Find a better placement for the ranks of a recorded run."),
     "trace": ("pysmpi.cli.trace", "Convert recorded runs to other formats."),
     "view": ("pysmpi.cli.view", "Write a page that shows a recorded run, or compares two."),
+    "animate": ("pysmpi.cli.animate", "Write a page on which the messages of a run move."),
     "analyse": ("pysmpi.cli.analyse", "Explain the time of a recorded run."),
     "extrapolate": (
         "pysmpi.cli.extrapolate",
@@ -56,7 +57,7 @@ COMPILERS = {
 GROUPS = {
     "Begin": ("demo", "doctor"),
     "Run a program": ("run", "sweep", "cc", "cxx", "fc"),
-    "Understand its time": ("view", "analyse", "trace", "replay", "map", "extrapolate"),
+    "Understand its time": ("view", "animate", "analyse", "trace", "replay", "map", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
     "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),
 }

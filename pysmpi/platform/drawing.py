@@ -42,7 +42,7 @@ def draw(platform: Platform) -> str:
         )
     graph = to_graph(platform)
     rows = levels(graph)
-    places, height = _in_rows(graph, rows) if rows else _as_springs(graph)
+    places, height = arrange(graph, rows)
     classes = _classes(graph)
     loops = [data["name"] for _, data in graph.nodes(data=True) if "bandwidth" in data]
     named = _named(graph, rows, places)
@@ -83,6 +83,16 @@ def draw(platform: Platform) -> str:
         text = f"inside a point: {', '.join(loops[: 4 if more else 5])}{more}"
         parts.append(f'<text x="{MARGIN:g}" y="{y + 4:g}">{escape(text)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def arrange(
+    graph: nx.MultiGraph, rows: Mapping[object, int]
+) -> tuple[dict[object, Position], float]:
+    """The positions of all vertices of a picture of width `WIDTH`, and its height.
+
+    `rows` are the rows of a tree (see `levels`), empty for any other graph.
+    """
+    return _in_rows(graph, rows) if rows else _as_springs(graph)
 
 
 def levels(graph: nx.MultiGraph) -> dict[object, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
@@ -26,8 +26,10 @@ MOST_GROUPS = 2048
 QUIET = 4
 
 
-def to_graph(platform: Platform) -> nx.MultiGraph:
+def to_graph(platform: Platform, hosts: Sequence[Host] | None = None) -> nx.MultiGraph:
     """The graph of a machine, from its routes; `from_graph` makes the machine again.
+
+    With some `hosts`, it is the part of the machine that messages between them cross.
 
     A vertex is a host (`kind="host"`, `speed` in flop/s if it has one, `cores`, `sockets`, `node`)
     by its name, or a point at which links join (`kind="switch"`). A link that joins a point with
@@ -43,14 +45,54 @@ def to_graph(platform: Platform) -> nx.MultiGraph:
     """
     import networkx
 
-    hosts = platform.hosts
-    ends = _followed(platform, frozenset())
+    chosen = platform.hosts if hosts is None else hosts
+    graph = networkx.MultiGraph(**_attributes(platform))
+    for host in chosen:
+        graph.add_node(host.name, **_host_attributes(platform, host))
+    return _joined(graph, chosen, lambda buses: _followed(platform, chosen, buses))
+
+
+# A route: its first host, its links (names and bytes/s), its last host.
+NamedRoute = tuple[str, Sequence[tuple[str, float]], str]
+
+
+def graph_of_routes(names: Iterable[str], routes: Sequence[NamedRoute]) -> nx.MultiGraph:
+    """The graph of some hosts and of the links that routes between them cross, as of `to_graph`.
+
+    Two links NAME_UP and NAME_DOWN are the directions of a split-duplex link.
+    """
+    import networkx
+
+    hosts = {name: Host(name, i, ()) for i, name in enumerate(names)}
+    links: dict[str, Link] = {}
+    for _, crossed, _ in routes:
+        for name, bandwidth in crossed:
+            links.setdefault(name, Link(name, len(links), bandwidth))
+    for name, link in list(links.items()):
+        if name.endswith("_DOWN"):
+            up = name.removesuffix("_DOWN") + "_UP"
+            link.opposite = links.setdefault(up, Link(up, len(links), link.bandwidth))
+            link.opposite.opposite = link
+
+    def follow(buses: frozenset[Link]) -> _Ends:
+        ends = _Ends(buses)
+        for source, crossed, target in routes:
+            ends.follow(hosts[source], tuple(links[name] for name, _ in crossed), hosts[target])
+        return ends
+
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(hosts, kind="host")
+    return _joined(graph, list(hosts.values()), follow)
+
+
+def _joined(
+    graph: nx.MultiGraph, hosts: Sequence[Host], follow: Callable[[frozenset[Link]], _Ends]
+) -> nx.MultiGraph:
+    """A graph of hosts, completed by the points and links of the routes that `follow` follows."""
+    ends = follow(frozenset())
     buses = frozenset(link for link in ends.links if ends.find((link, 0)) == ends.find((link, 1)))
     if buses:
-        ends = _followed(platform, buses)
-    graph = networkx.MultiGraph(**_attributes(platform))
-    for host in hosts:
-        graph.add_node(host.name, **_host_attributes(platform, host))
+        ends = follow(buses)
     names: dict[Hashable, str] = {ends.find(host): host.name for host in hosts}
     taken = {host.name for host in hosts}
     for link in ends.links:
@@ -85,10 +127,9 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _followed(platform: Platform, buses: frozenset[Link]) -> _Ends:
+def _followed(platform: Platform, hosts: Sequence[Host], buses: frozenset[Link]) -> _Ends:
     """The ends of links that the routes of the hosts join; those of a bus are one point."""
     ends = _Ends(buses)
-    hosts = platform.hosts
 
     def follow(pairs: Iterable[tuple[Host, Host]]) -> bool:
         """Follow the routes between some hosts; whether they have joined anything."""
@@ -111,9 +152,9 @@ def _followed(platform: Platform, buses: frozenset[Link]) -> _Ends:
         return ends
     apart = 1
     while apart < len(hosts):
-        follow(zip(hosts, hosts[apart:] + hosts[:apart]))
+        follow(zip(hosts, [*hosts[apart:], *hosts[:apart]]))
         apart *= 2
-    groups = _neighbours(platform, ends)
+    groups = _neighbours(platform, hosts, ends)
     if len(groups) <= MOST_GROUPS:
         follow(
             (one[b % len(one)], other[a % len(other)])
@@ -131,10 +172,10 @@ def _followed(platform: Platform, buses: frozenset[Link]) -> _Ends:
     return ends
 
 
-def _neighbours(platform: Platform, ends: _Ends) -> list[list[Host]]:
+def _neighbours(platform: Platform, hosts: Sequence[Host], ends: _Ends) -> list[list[Host]]:
     """The hosts by the point at which their first link ends."""
     found: dict[Hashable, list[Host]] = {}
-    for host, other in zip(platform.hosts, platform.hosts[1:] + platform.hosts[:1]):
+    for host, other in zip(hosts, [*hosts[1:], *hosts[:1]]):
         try:
             link = platform.way(host, other)[0]
         except UsageError:

@@ -38,7 +38,7 @@ _SHOWN = 32  # ranks in a notebook
 _TABLES = ("ranks", "calls", "critical_path", "what_if", "findings")
 
 # Attributes of a `Result` that hold objects of Python; reports do not have them.
-_OBJECTS = ("returns", "deadlock", "findings")
+_OBJECTS = ("returns", "deadlock", "findings", "scene")
 
 
 class ProgramError(PysmpiError, RuntimeError):
@@ -71,7 +71,8 @@ class Result:
     a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
     time. `remarks` tell what does not fit of a recording of compute, and whether ranks share
     cores. `lost` names the ranks that failed while the others went on. `no_effect` names the
-    options of SimGrid that were set and do nothing here.
+    options of SimGrid that were set and do nothing here. `scene` has the messages of a run with
+    `explain`, for `pysmpi.animate`.
     """
 
     nprocs: int
@@ -113,6 +114,7 @@ class Result:
     twin: str | None = None
     energy: EnergyFigures | None = None
     repeat: str | None = None
+    scene: object = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """One line: the end of the run, the prediction, the return values."""

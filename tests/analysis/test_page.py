@@ -3,24 +3,17 @@
 import json
 import re
 import time
-import zlib
+from types import SimpleNamespace
 
 import browser
 import numpy as np
 import pytest
+from columns_of_pages import numbers, values
 
 from pysmpi.analysis.graph import EventGraph
-from pysmpi.analysis.page import (
-    DIGITS,
-    MOST_LINES,
-    TICKS,
-    _ticks,
-    assemble,
-    column,
-    intervals,
-    page,
-    page_data,
-)
+from pysmpi.analysis.movement import picture_of
+from pysmpi.analysis.page import MOST_LINES, assemble, page, page_data
+from pysmpi.analysis.scene import TICKS, _picture, _ticks, column, intervals
 from pysmpi.analysis.why import analyse
 from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
@@ -87,32 +80,6 @@ def test_it_holds_all_that_it_needs(run_of):
     assert "http" not in re.sub(r"https?://www\.w3\.org", "", text)
     assert "a &lt;/script> name" in text or "a &lt;/script&gt; name" in text
     assert text.count("</script>") == 2
-
-
-def numbers(packed):
-    """The numbers of a column of the page, as its script reads them."""
-    text = packed["data"]
-    assert set(text).isdisjoint("<>&\"'\\")  # neither JSON nor HTML writes them otherwise
-    words = [
-        sum(DIGITS.index(ord(digit)) * 85 ** (4 - k) for k, digit in enumerate(text[i : i + 5]))
-        for i in range(0, len(text), 5)
-    ]
-    data = b"".join(word.to_bytes(4, "big") for word in words)[: packed["bytes"]]
-    planes = np.frombuffer(zlib.decompress(data), np.uint8)
-    size = np.dtype(packed["type"]).itemsize
-    words = np.ascontiguousarray(planes.reshape(size, -1).T)
-    if not packed["steps"]:
-        return words.view("<" + packed["type"]).ravel()
-    steps = words.view("<u4").ravel().astype(np.int64)
-    values = np.cumsum((steps >> 1) ^ -(steps & 1)) % 2**32
-    return values.astype("<u4").view("<" + packed["type"])
-
-
-def values(columns):
-    found = {name: numbers(one) for name, one in columns.items()}
-    if "lasted" in found:
-        found["end"] = found["begin"] + found.pop("lasted")
-    return found
 
 
 @pytest.mark.parametrize("steps", [False, True])
@@ -408,8 +375,25 @@ def large(record, ranks, calls):
         "source": column(rank[order], "u4", steps=True),
         "destination": column((rank[order] + 1) % ranks, "u4"),
         "bytes": column(np.full(rank.size, 1000.0), "f4"),
+        "held": column(np.zeros(rank.size), "u4"),
+        "latency": column(np.zeros(rank.size), "u4"),
+        "collective": column(np.full(rank.size, -1), "i4", steps=True),
+        "round": column(np.zeros(rank.size), "u4", steps=True),
     }
+    data["picture"] = star(data["hosts"])
     return data
+
+
+def star(hosts):
+    """The picture of hosts at a switch, each of which sends to the next one."""
+    ranks = len(hosts)
+    links = [(f"cable-{i}_{way}", 1e9) for i in range(ranks) for way in ("UP", "DOWN")]
+    record = SimpleNamespace(
+        hosts=hosts, ranks=ranks, measured=True, links=links,
+        routes=[[2 * i, 2 * ((i + 1) % ranks) + 1] for i in range(ranks)],
+        messages=np.array([[i, i, (i + 1) % ranks, 0, 1000, i, 0, 0, 0] for i in range(ranks)]),
+    )  # fmt: skip
+    return _picture(SimpleNamespace(record=record), picture_of(record))
 
 
 PAN = """new Promise((done) => {
@@ -432,6 +416,22 @@ PAN = """new Promise((done) => {
 })"""
 
 
+PLAY = """new Promise((done) => {
+  const { player } = pysmpi, first = performance.now(), busy = [];
+  const step = () => {
+    const begun = performance.now();
+    player.go(player.length * (0.2 + 0.001 * busy.length));
+    busy.push(performance.now() - begun);
+    if (performance.now() - first < 1000) requestAnimationFrame(step);
+    else {
+      busy.sort((a, b) => a - b);
+      done([busy.length / (performance.now() - first) * 1000, busy[busy.length >> 1]]);
+    }
+  };
+  step();
+})"""
+
+
 @needs_browser
 def test_a_million_events_of_256_ranks_load_and_pan(record, shown, tmp_path, record_property):
     text = assemble([large(record, 256, 1350)])
@@ -447,6 +447,7 @@ def test_a_million_events_of_256_ranks_load_and_pan(record, shown, tmp_path, rec
     assert events > 1_000_000
     for span in (1.0, 0.1, 0.001):
         figures[f"frames/s and ms a frame at {span}"] = shown.run(PAN.replace("SPAN", str(span)))
+    figures["frames/s and ms a frame of the animation"] = shown.run(PLAY)
     record_property("figures", json.dumps(figures))
     print(figures)
     assert shown.errors == []

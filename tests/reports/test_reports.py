@@ -49,7 +49,7 @@ def test_keys_are_the_attributes_of_results() -> None:
     report = check(pysmpi.run(lambda: None, 2, compute="none").report())
     attributes = {one.name for one in fields(pysmpi.Result)}
     assert set(report) - attributes == {"schema", "pysmpi"}
-    assert attributes - set(report) == {"returns", "deadlock"}
+    assert attributes - set(report) == {"returns", "deadlock", "scene"}
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,14 @@ function lower(values, wanted, low, high) {
 
 class Run {
   static async of(data) {
-    const [calls, waits, messages, path, matrix, uses] = await Promise.all([
-      ...[data.calls, data.waits, data.messages, data.path, data.matrix.columns].map(columns),
-      Promise.all(data.links.map((link) => column(link.use)))]);
-    const links = data.links.map((link, i) => ({ ...link, use: uses[i] }));
-    return new Run({ ...data, calls, waits, messages, path, links, matrix: { ...data.matrix, ...matrix } });
+    const { picture, collectives } = data;
+    const [calls, waits, messages, operations, drawn, path, matrix, uses] = await Promise.all([
+      ...[data.calls, data.waits, data.messages, collectives.columns, picture?.columns, data.path, data.matrix?.columns]
+        .map((group) => group ? columns(group) : null),
+      Promise.all((data.links || []).map((link) => column(link.use)))]);
+    const links = (data.links || []).map((link, i) => ({ ...link, use: uses[i] }));
+    return new Run({ ...data, calls, waits, messages, path, links, collectives: { ...collectives, ...operations },
+      picture: picture && { ...picture, ...drawn }, matrix: { ...data.matrix, ...matrix } });
   }
 
   constructor(data) {
@@ -224,6 +227,12 @@ class Run {
       `${hosts} of ${machine.platform}, model ${machine.model}`;
   }
 
+  /* The name of a collective call, with its algorithm. */
+  callName(k) {
+    const site = this.collectives.site[k], algorithm = this.collectives.algorithms[site];
+    return (site < 0 ? "collective call" : this.sites[site]) + (algorithm ? ` (${algorithm})` : "");
+  }
+
   callAt(rank, tick) {
     const start = this.firstCall[rank], stop = this.firstCall[rank + 1];
     const i = lower(this.calls.end, tick, start, stop);
@@ -266,6 +275,14 @@ class Run {
   }
 }
 
+/* The runs whose data the page has. */
+async function readRuns() {
+  const data = document.getElementById("data");
+  const found = await Promise.all(JSON.parse(data.textContent).map(Run.of));
+  data.textContent = "";
+  return found;
+}
+
 /* Colours of the theme. */
 
 const RED = new Float64Array(6), GREEN = new Float64Array(6), BLUE = new Float64Array(6), PLAIN = new Uint32Array(6);
@@ -287,7 +304,7 @@ function readPalette() {
   const style = getComputedStyle(document.documentElement);
   palette = {};
   for (const name of ["compute", "p2p", "collective", "other", "wait", "path", "arrow", "idle",
-    "text", "soft", "line", "card", "accent", "back"])
+    "text", "soft", "line", "card", "accent", "back", "message", "wait-text"])
     palette[name] = style.getPropertyValue("--" + name).trim();
   [...CATEGORIES, "idle"].forEach((name, k) => {
     const value = parseInt(palette[name].slice(1), 16);
@@ -296,6 +313,28 @@ function readPalette() {
     BLUE[k] = value & 255;
     PLAIN[k] = ((255 << 24) | (BLUE[k] << 16) | (GREEN[k] << 8) | RED[k]) >>> 0;
   });
+}
+
+/* Take the theme of the system, or that of the notebook around the page; `changed` hears of it.
+   Returns a function that switches it. */
+function followTheme(changed) {
+  const stored = matchMedia("(prefers-color-scheme: dark)");
+  let chosen = null;
+  try {
+    const notebook = window.parent !== window && window.parent.document.body.dataset.jpThemeLight;
+    if (notebook) chosen = notebook === "false" ? "dark" : "light";
+  } catch { /* a page of another origin */ }
+  const set = () => {
+    document.documentElement.dataset.theme = chosen || (stored.matches ? "dark" : "light");
+    readPalette();
+    changed();
+  };
+  stored.addEventListener("change", set);
+  set();
+  return () => {
+    chosen = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+    set();
+  };
 }
 
 function prepare(canvas, width, height) {

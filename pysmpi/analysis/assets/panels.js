@@ -119,12 +119,13 @@ function comparePanel() {
         `${percent(Math.abs(b.seconds / a.seconds - 1))} ` +
         `${b.seconds < a.seconds ? "less" : "more"} than ${a.name} (${seconds(a.seconds)}). `) +
         `The figures at the top are those of ${a.name}.`),
-      table("Machines", ["setting", a.name, b.name], settings(a, b)),
+      scroll(table("Machines", ["setting", a.name, b.name], settings(a, b))),
       element("br"),
       scroll(table("Mean time of a rank, the largest differences first", ["place", a.name, b.name, "change"],
         rows.map(([name, [x, y]]) => [name, seconds(x), seconds(y), change(x, y)]))),
       element("br"),
-      table("Critical path", ["cause", a.name, b.name, "change"], causes.filter(([, x, y]) => x > 0 || y > 0).map(([name, x, y]) => [name, seconds(x), seconds(y), change(x, y)])))));
+      scroll(table("Critical path", ["cause", a.name, b.name, "change"], causes.filter(([, x, y]) => x > 0 || y > 0)
+        .map(([name, x, y]) => [name, seconds(x), seconds(y), change(x, y)]))))));
 }
 
 function toggle(name) {
@@ -135,20 +136,11 @@ function toggle(name) {
 
 async function start() {
   const begun = performance.now();
-  await readRuns();
-  const stored = matchMedia("(prefers-color-scheme: dark)");
-  let chosen = null;
-  const setTheme = () => {
-    document.documentElement.dataset.theme = chosen || (stored.matches ? "dark" : "light");
-    readPalette();
-    redraw(true);
-  };
-  stored.addEventListener("change", setTheme);
-  document.getElementById("theme").addEventListener("click", () => {
-    chosen = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-    setTheme();
-  });
-  setTheme();
+  await openView();
+  const player = runs.some((one) => !one.picture) ? null : new Player(runs, (times) =>
+    times.forEach((second, i) => charts[i].point(player.now > 0 || player.playing ? second : undefined)));
+  const switchTheme = followTheme(() => { redraw(true); if (player?.ready) player.draw(true); });
+  document.getElementById("theme").addEventListener("click", switchTheme);
   const run = runs[0];
   document.getElementById("facts").append(...runs.flatMap((one, i) =>
     [...(i ? [element("br")] : []), runs.length > 1 ? `${one.name}: ${one.where}` : one.where]));
@@ -175,6 +167,25 @@ async function start() {
     charts.push(chart);
     document.getElementById("timelines").append(chart.box);
   }
+  if (player) {
+    document.getElementById("compare").before(player.panel);
+    // The animation shows the part of the run that the timeline shows, or a call that it is told.
+    let own = false;
+    let timer = 0;
+    moved = () => {
+      if (own) return;
+      clearTimeout(timer);
+      timer = setTimeout(() => player.span(view.from, view.to), 150);
+    };
+    const choose = player.choose.bind(player);
+    player.choose = (k) => {
+      choose(k);
+      const spans = player.stages.map((stage) => [stage.from, stage.to]);
+      own = true;
+      show(Math.min(...spans.map(([from]) => from)), Math.max(...spans.map(([, to]) => to)));
+      own = false;
+    };
+  }
   const why = document.getElementById("why");
   const links = new Links(run), matrix = new Matrix(run), load = new Load(run);
   if (run.links.length) charts.push(links);
@@ -199,8 +210,9 @@ async function start() {
     if (event.key === "Escape") { filter.value = ""; apply(); }
     if (event.key === "Escape" || event.key === "Enter") document.querySelector(".gantt").focus();
   });
-  addEventListener("resize", () => redraw(true));
+  addEventListener("resize", () => { redraw(true); if (player) player.draw(true); });
   draw(true);
-  window.pysmpi = { view, show, zoom, pan, draw, runs, charts, shows, ready: performance.now(), begun };
+  if (player) player.draw(true);
+  window.pysmpi = { player, view, show, zoom, pan, draw, runs, charts, shows, ready: performance.now(), begun };
 }
 start();

@@ -4,13 +4,12 @@ const runs = [];
 const view = { from: 0, to: 1e-12 };
 let longestRun = view.to;
 
-async function readRuns() {
-  const data = document.getElementById("data");
-  runs.push(...await Promise.all(JSON.parse(data.textContent).map(Run.of)));
-  data.textContent = "";
+async function openView() {
+  runs.push(...await readRuns());
   view.to = longestRun = Math.max(...runs.map((run) => run.seconds), longestRun);
 }
 
+let moved = () => {};  // hears that the view has changed
 const shows = { path: true, messages: true };
 const charts = [];
 let due = false, everything = false;
@@ -32,6 +31,7 @@ function show(from, to) {
   from = Math.min(Math.max(from, -0.01 * longestRun), longestRun * 1.01 - span);
   view.from = from;
   view.to = from + span;
+  moved();
   redraw();
 }
 function zoom(factor, at = (view.from + view.to) / 2) {
@@ -67,7 +67,8 @@ class Gantt {
     this.box = element("div", { className: "run" },
       runs.length > 1 ? element("h3", {}, `${run.name}: ${seconds(run.seconds)}`) : null,
       this.note = element("p", { className: "hint", hidden: true }),
-      element("div", { className: "rows" }, this.canvas, this.scroller.canvas), this.overview);
+      element("div", { className: "rows" }, this.canvas, this.scroller.canvas, this.cursor = element("i", { className: "cursor", hidden: true })),
+      this.overview);
     this.listen();
   }
 
@@ -128,6 +129,14 @@ class Gantt {
     context.restore();
     this.scroller.draw(all, height);
     this.drawOverview(all);
+    this.point(this.pointed);
+  }
+
+  /* Mark a time (s), that of the animation. */
+  point(second) {
+    this.pointed = second;
+    this.cursor.hidden = second === undefined || second < view.from || second > view.to;
+    if (!this.cursor.hidden) this.cursor.style.transform = `translateX(${this.x(second)}px)`;
   }
 
   axis(context, width, height) {
