@@ -95,10 +95,10 @@ class Glances(Instrument):
     def _cause(self, rank: Rank) -> int:
         """The rank that a waiting rank waits for in the end, through others that wait."""
         ranks = self.simulation.universe.ranks
+        pending = rank.process.pending()
         for _ in range(LONGEST):
-            process = rank.process
             pids = []
-            for request in process.pending():
+            for request in pending:
                 if isinstance(request, Receive) and request.message is None:
                     if request.source >= 0:
                         pids.append(request.context.members[request.source].pid)
@@ -109,7 +109,8 @@ class Glances(Instrument):
             if not pids or pids[0] >= len(ranks):
                 return rank.pid
             rank = ranks[pids[0]]
-            if rank.fiber is None or not rank.process.pending():
+            pending = [] if rank.fiber is None else rank.process.pending()
+            if not pending:
                 return rank.pid
         return FLIGHT
 
