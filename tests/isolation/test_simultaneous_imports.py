@@ -251,9 +251,10 @@ def test_a_shared_module_that_cannot_be_imported_fails_in_every_rank(site, write
     assert lines(capsys) == [f"there_is_no_such_module {left}"] * 6
 
 
-def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
+def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys, monkeypatch):
     import _queue
 
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     target = site(
         "hooked/__init__.py",
         """
@@ -291,6 +292,10 @@ def test_import_hooks_of_a_shared_package_serve_all_ranks(site, write, capsys):
     )
     run(ScriptProgram(path), 3)
     assert sorted(lines(capsys)) == ["0 1 1", "1 1 1", "2 1 1"]
+    # The package stays loaded, so a later run needs its hook, too.
+    again = write("again.py", "import hooked.made_7\nprint(hooked.made_7.value)")
+    run(ScriptProgram(again), 2)
+    assert lines(capsys) == ["7", "7"]
 
 
 def test_what_a_shared_module_warns_of_meets_the_filters_of_the_rank(site, write, capsys):

@@ -186,6 +186,7 @@ class ImportSystem:
         kind = ExtensionFileLoader
         patches.set(kind, "create_module", self._extension_maker(kind.create_module))
         patches.set(kind, "exec_module", self._extension_executor(kind.exec_module))
+        patches.call_back(self._keep_hooks)
 
     # Finding
 
@@ -227,6 +228,14 @@ class ImportSystem:
             return
         self._given_hooks[state] = len(self._hooks)
         for name, hook, first in self._hooks[given:]:
+            _add_hook(vars(sys)[name], hook, first)
+
+    def _keep_hooks(self) -> None:
+        """Let the caller of the run have the hooks of shared modules, which stay loaded.
+
+        A later run, or the caller, imports modules that only they provide.
+        """
+        for name, hook, first in self._hooks:
             _add_hook(vars(sys)[name], hook, first)
 
     def _note_hooks(self, before: dict[str, list[object]]) -> None:
