@@ -142,6 +142,23 @@ def test_selected_schedules_fit_together(selector: str) -> None:
                         execute(schedules(calls(op, size, count, 1, nodes=nodes, **more)))
 
 
+@pytest.mark.parametrize("selector", ["ompi5", "mpich", "mvapich2", "impi", "default"])
+def test_a_gathering_has_the_messages_of_a_gather_and_a_broadcast(selector: str) -> None:
+    """Ranks that agree on a communicator take the cached schedule in the place of these two."""
+    selection = Selection(selector)
+    for size in (1, 2, 7, 16, 48):
+        for nbytes in (8, 24, 65536):
+            for rank in range(size):
+                call = Call("allgather", rank, size, count=nbytes, selection=selection)
+                both = Schedule()
+                ready = build(both, call._replace(op="gather"))
+                build(both, call._replace(op="bcast", count=nbytes * size, ready=ready))
+                one = Schedule()
+                build(one, call, "GB")
+                for column in ("codes", "peers", "sizes", "tags", "amounts", "slots"):
+                    assert getattr(one, column) == getattr(both, column), (call, column)
+
+
 def test_every_request_is_waited_for() -> None:
     for op, name in ALL:
         for call in calls(op, 6, 20000, 1):

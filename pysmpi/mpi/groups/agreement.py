@@ -29,6 +29,10 @@ _CALLS: Final = 1 << 14
 _OPERATIONS: Final = 1 << 7
 _STEPS: Final = MOST_TAGS
 
+# Ranks of a communicator up to which the schedules of its gatherings are cached. A schedule takes
+# 300 bytes, and the gatherings of a large job are few.
+CACHED: Final = 4096
+
 _codes: Final[dict[str, int]] = {}
 
 
@@ -90,7 +94,7 @@ def _prepared(
         rank.process.prepare(messages, communicator.coll, me, tag_of(number, operation))
         return shared
     schedule, context, place = _steps(rank, communicator, me, nbytes, gathers)
-    if gathers:
+    if gathers and communicator.size > CACHED:
         if shared.columns is None:
             shared.columns = Columns()
         shared.columns.share(schedule)
@@ -186,6 +190,10 @@ def _steps(
         return sides.schedule, context, first + me
     if not gathers:
         return schedule_for(call if nbytes else call._replace(op="barrier")), communicator.coll, me
+    selection = call.selection
+    if communicator.size <= CACHED and (selection is None or not selection.meets):
+        # The same messages, from the cache.
+        return schedule_for(call._replace(op="allgather"), "GB"), communicator.coll, me
     schedule = Schedule()
     ready = build(schedule, call._replace(op="gather"))
     build(schedule, call._replace(op="bcast", count=nbytes * communicator.size, ready=ready))
