@@ -33,7 +33,6 @@ from setuptools.command.build_ext import build_ext
 ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
-    "pysmpi/collectives/scheduled.py",
     "pysmpi/isolation/exchange.py",
     "pysmpi/isolation/modules.py",
     "pysmpi/isolation/names.py",
@@ -55,7 +54,6 @@ ROOMS = [
     "pysmpi/mpi/collective/arguments.py",
     "pysmpi/mpi/collective/contribution.py",
     "pysmpi/mpi/collective/data.py",
-    "pysmpi/mpi/collective/execution.py",
     "pysmpi/mpi/collective/moving.py",
     "pysmpi/mpi/collective/reductions.py",
     "pysmpi/mpi/collective/schedules.py",

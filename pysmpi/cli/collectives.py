@@ -357,7 +357,8 @@ def draw_command(
 ) -> None:  # fmt: skip
     """Draw the messages of OPERATION by ALGORITHM (or by a selector's choice), step by step."""
     from pysmpi.collectives import drawing, registry
-    from pysmpi.collectives.selection import Selection, resolve, split
+    from pysmpi.collectives.registry import split
+    from pysmpi.collectives.selection import Selection, resolve
     from pysmpi.collectives.tuning import schedules_of
 
     _check_ranks(nprocs, per_node)

@@ -8,7 +8,7 @@ from typing import Any
 from pysmpi.collectives import buffers, registry
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
-from pysmpi.collectives.selection import AUTOMATIC, default, split
+from pysmpi.collectives.selection import AUTOMATIC, default
 from pysmpi.kernel import schedule as steps
 from pysmpi.kernel.schedule import AREA, NOTHING, SCRATCH, UNNAMED, Place, Schedule
 
@@ -151,20 +151,21 @@ class Builder:
         if name is None:
             selection = call.selection or default()
             name = selection.start(call.op, call.nonblocking)
-            if call.level and split(name)[0] == "two_level":
+            if call.level and registry.split(name)[0] == "two_level":
                 # The levels of two levels have no levels again.
                 name = selection.selector
         algorithms = registry.algorithms_of(call.op)
         if name not in algorithms:
-            name, parts = split(name)
+            name, parts = registry.split(name)
             while name not in algorithms:
-                if registry.uses_nodes(name, call):
+                selector = registry.find_selector(name)
+                if selector.sets_up(call):
                     self.prepare_nodes()
                     call = call.but(ready=self.ready)
-                chosen = registry.choose(name, call)
+                chosen = selector.choose(call)
                 if name == AUTOMATIC and call.selection is not None:
                     call = call.but(selection=call.selection.inner())
-                name, parts = split(chosen)
+                name, parts = registry.split(chosen)
                 if chosen_by_selection and call.level and name == "two_level":
                     # A selection file may choose it at every level.
                     name, parts = "ompi5", ()

@@ -99,6 +99,18 @@ class Selector:
     uses_nodes: Callable[[Call], bool] = _never
     nonblocking: Rules | None = None
 
+    def choose(self, call: Call) -> str:
+        """The choice for a call: an algorithm's name, or another selector's."""
+        rules = self.rules
+        if call.nonblocking and self.nonblocking is not None:
+            rules = self.nonblocking
+        rule = rules.get(call.op)
+        return "default" if rule is None else rule(call)
+
+    def sets_up(self, call: Call) -> bool:
+        """Whether the library sets up its node-level communicators before this call."""
+        return not call.nonblocking and self.uses_nodes(call)
+
 
 SELECTORS: Registry[Selector] = Registry(
     "selector", ENTRY_POINTS, f"{__package__}.selectors", apart=True
@@ -197,18 +209,7 @@ def find_selector(name: str, where: str = "") -> Selector:
     return SELECTORS.asked_for(name) or _of_files.get(name) or SELECTORS.find(name, where)
 
 
-def choose(name: str, call: Call) -> str:
-    """The choice of selector `name` for `call`: an algorithm's name, or another selector's."""
-    selector = find_selector(name)
-    rules = selector.rules
-    if call.nonblocking and selector.nonblocking is not None:
-        rules = selector.nonblocking
-    rule = rules.get(call.op)
-    if rule is None:
-        return "default"
-    return rule(call)
-
-
-def uses_nodes(name: str, call: Call) -> bool:
-    """Whether selector `name` sets up node-level communicators before this call."""
-    return not call.nonblocking and find_selector(name).uses_nodes(call)
+def split(name: str) -> tuple[str, tuple[str, ...]]:
+    """Split `NAME:LEADERS,NODE` into the name of an algorithm and those of its parts."""
+    name, _, parts = name.partition(":")
+    return name, tuple(parts.split(",")) if parts else ()

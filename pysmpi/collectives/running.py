@@ -14,7 +14,8 @@ from typing import Any
 from pysmpi.collectives import registry
 from pysmpi.collectives.building import LOOK, REST, Builder, later
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.selection import default, resolve, split
+from pysmpi.collectives.registry import split
+from pysmpi.collectives.selection import default, resolve
 from pysmpi.kernel.matching import ANY, mailbox_at
 from pysmpi.kernel.requests import Context, Receive
 from pysmpi.kernel.schedule import Schedule

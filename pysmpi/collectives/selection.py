@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pysmpi.collectives import registry
 from pysmpi.collectives.call import OPERATIONS, Call
+from pysmpi.collectives.registry import split
 from pysmpi.collectives.selectors.file import load, looks_like_file
 
 if TYPE_CHECKING:
@@ -158,13 +159,7 @@ def resolve(call: Call, name: str) -> str:
     """Follow selectors from `name` to the name of an algorithm."""
     algorithms = registry.algorithms_of(call.op)
     while split(name)[0] not in algorithms:
-        name = registry.choose(name, call)
+        name = registry.find_selector(name).choose(call)
     plain = split(name)[0]
     fitting = registry.fitting(call.op, plain, call.size)
     return name if fitting == plain else fitting
-
-
-def split(name: str) -> tuple[str, tuple[str, ...]]:
-    """Split `NAME:LEADERS,NODE` into the name and the parts."""
-    name, _, parts = name.partition(":")
-    return name, tuple(parts.split(",")) if parts else ()

@@ -24,7 +24,8 @@ from pysmpi.collectives.patterns import (
     segment_count,
     segments,
 )
-from pysmpi.collectives.selection import Selection, split
+from pysmpi.collectives.registry import split
+from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.selectors.tables import Row, Tables
 from pysmpi.errors import UsageError
 from pysmpi.kernel.schedule import Schedule

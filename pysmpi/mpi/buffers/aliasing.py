@@ -8,20 +8,19 @@ This module is compiled: every collective call with two buffers passes through i
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import NoReturn
 
 from pysmpi.mpi.base.constants import ERR_BUFFER
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.exporting import address_of
+from pysmpi.mpi.buffers.contiguous import apart
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.mpi.buffers.regions import Blocks, MessageRegion
-
-_OTHER: Final = object()
 
 
 def alias(source: MessageRegion, target: MessageRegion) -> bool:
     """Whether both buffers begin at one address."""
-    if _apart(source.data, target.data) or PAYLOAD.active:
+    if apart(source.data, target.data) or PAYLOAD.active:
         return False  # memory that is folded has one address for many arrays
     address = _address(source)
     return address != 0 and address == _address(target)
@@ -42,18 +41,6 @@ def refuse_alias(subject: object) -> NoReturn:
     """Report buffers that begin at one address."""
     detail = "the buffers begin at the same address: give MPI.IN_PLACE as sendbuf, or a copy"
     fail(ERR_BUFFER, detail, subject)
-
-
-def _apart(one: Any, other: Any) -> bool:
-    """Whether two views are of arrays that own their memory, and are not the same."""
-    if one is None or other is None:
-        return False
-    first, second = one.obj, other.obj
-    return (
-        first is not second
-        and getattr(first, "base", _OTHER) is None
-        and getattr(second, "base", _OTHER) is None
-    )
 
 
 def _address(region: MessageRegion) -> int:

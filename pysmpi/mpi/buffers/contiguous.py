@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Optional
 
+from pysmpi.mpi.base.exporting import address_of
 from pysmpi.mpi.buffers.copying import copy
 from pysmpi.mpi.datatypes.copy_plans import CopyPlan
 from pysmpi.mpi.datatypes.layouts import Layout
@@ -19,6 +20,7 @@ NOTHING: Final = memoryview(bytearray())
 FORMATS: Final[dict[str, tuple[object, int, bool]]] = {}
 
 _memoryview: Final[Any] = memoryview
+_OTHER: Final = object()
 
 
 class MessageRegion:
@@ -179,7 +181,8 @@ def _is_flat(view: memoryview) -> bool:
 def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegion]]:
     """Two contiguous arrays with equal counts of one predefined datatype; else None.
 
-    They are the buffers of a reduction, of which the second is written.
+    They are the buffers of a reduction, of which the second is written. They begin at different
+    addresses.
     """
     into = contiguous(target, True)
     if into is None:
@@ -187,7 +190,22 @@ def alike(source: Any, target: Any) -> Optional[tuple[MessageRegion, MessageRegi
     out = contiguous(source, False)
     if out is None or out.datatype is not into.datatype or out.count != into.count:
         return None
+    if out.nbytes and not apart(out.data, into.data):
+        if address_of(out.data) == address_of(into.data):
+            return None
     return out, into
+
+
+def apart(one: Any, other: Any) -> bool:
+    """Whether two views are of arrays that own their memory, and are not the same."""
+    if one is None or other is None:
+        return False
+    first, second = one.obj, other.obj
+    return (
+        first is not second
+        and getattr(first, "base", _OTHER) is None
+        and getattr(second, "base", _OTHER) is None
+    )
 
 
 def _typed(spec: Any, writable: bool) -> Optional[MessageRegion]:

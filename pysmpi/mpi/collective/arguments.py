@@ -20,6 +20,8 @@ import numpy as np
 
 from pysmpi.mpi.base.constants import ERR_ROOT, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers.aliasing import alias, alias_of_block, refuse_alias
 from pysmpi.mpi.buffers.contiguous import alike, contiguous
 from pysmpi.mpi.buffers.memory import IN_PLACE
@@ -40,6 +42,7 @@ from pysmpi.mpi.collective.contribution import (
     BackgroundBarrier,
     Contribution,
     WithoutData,
+    run,
 )
 from pysmpi.mpi.collective.data import (
     Allgather,
@@ -49,7 +52,6 @@ from pysmpi.mpi.collective.data import (
     Scatter,
     merged,
 )
-from pysmpi.mpi.collective.execution import run
 from pysmpi.mpi.collective.in_place import note_in_place
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.collective.schedules import scheduled_call
@@ -109,11 +111,14 @@ def _message(spec: object, writable: bool, root: int = 0) -> MessageRegion:
     return region
 
 
-def _pair(send: object, receive: object) -> tuple[MessageRegion, MessageRegion]:
+def _pair(
+    comm: object, communicator: Communicator, me: int, op: object, send: object, receive: object
+) -> tuple[MessageRegion, MessageRegion]:
     """The two buffers of a reduction, which have the same count and datatype."""
     both = alike(send, receive)
     if both is None:
         both = matching(send, receive)
+        _check_apart(comm, communicator, me, op, both[0], both[1])
     return both
 
 
@@ -191,6 +196,20 @@ def _operator(op: object, record: Type | None) -> Operator:
     return operator_of(op, record)
 
 
+def _check_apart(
+    comm: object,
+    communicator: Communicator,
+    me: int,
+    op: object,
+    source: MessageRegion,
+    target: MessageRegion,
+) -> None:
+    """Refuse buffers of a reduction that begin at one address; a wrong operator first."""
+    if communicator.remote is communicator and source.count and alias(source, target):
+        _operator(op, _record(source))
+        _refuse_alias(comm, communicator, me)
+
+
 def _refuse_alias(comm: object, communicator: Communicator, me: int) -> None:
     """Refuse buffers that begin at one address.
 
@@ -205,19 +224,22 @@ def _refuse_alias(comm: object, communicator: Communicator, me: int) -> None:
 
 def barrier(comm: object) -> Contribution:
     """Barrier."""
-    communicator, me = located(comm)
-    return WithoutData(communicator, me, scheduled_call(communicator, me, "barrier"))
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
+    return WithoutData(rank, communicator, me, scheduled_call(communicator, me, "barrier"))
 
 
 def background_barrier(comm: object) -> Contribution:
     """Ibarrier, Barrier_init."""
-    communicator, me = located(comm)
-    return BackgroundBarrier(communicator, me, scheduled_call(communicator, me, "barrier"))
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
+    return BackgroundBarrier(rank, communicator, me, scheduled_call(communicator, me, "barrier"))
 
 
 def bcast(comm: object, buf: object, root_argument: object) -> Contribution:
     """Bcast: the root reads its buffer, the others write theirs."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     root = _number(root_argument)
     message = _message(buf, not _is_root(communicator, me, root), root)
     if not 0 <= root < communicator.remote.size:
@@ -225,18 +247,19 @@ def bcast(comm: object, buf: object, root_argument: object) -> Contribution:
     count, unit = units_of(message)
     call = scheduled_call(communicator, me, "bcast", count, unit, root)
     sends = root == (me if communicator.remote is communicator else ROOT)
-    return Broadcast(communicator, me, call, message, sends)
+    return Broadcast(rank, communicator, me, call, message, sends)
 
 
 def gather(
     comm: object, v: bool, sendbuf: object, recvbuf: object, root_argument: object
 ) -> Contribution:
     """Gather and Gatherv."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     root = _number(root_argument)
     name = "gatherv" if v else "gather"
     if _is_root(communicator, me, root):
-        return _gather_at_root(comm, communicator, me, v, sendbuf, recvbuf, root)
+        return _gather_at_root(comm, rank, communicator, me, v, sendbuf, recvbuf, root)
     message = _message(sendbuf, False, root)
     if not 0 <= root < communicator.remote.size:
         check_root(comm, communicator, root)
@@ -244,11 +267,12 @@ def gather(
         note_in_place(communicator, me, "sendbuf")
     count, unit = units_of(message)
     call = scheduled_call(communicator, me, name, count, unit, root)
-    return Gather(communicator, me, call, message, None)
+    return Gather(rank, communicator, me, call, message, None)
 
 
 def _gather_at_root(
     comm: object,
+    rank: Rank,
     communicator: Communicator,
     me: int,
     v: bool,
@@ -262,7 +286,7 @@ def _gather_at_root(
     if root == PROC_NULL:
         count, unit = units_of(_EMPTY)
         call = scheduled_call(communicator, me, name, count, unit, root)
-        return Gather(communicator, me, call, _EMPTY, None)
+        return Gather(rank, communicator, me, call, _EMPTY, None)
     in_place = _is_in_place(communicator, sendbuf)
     message = _EMPTY if inter or in_place else _message(sendbuf, False)
     held(blocks)
@@ -281,18 +305,19 @@ def _gather_at_root(
     call = scheduled_call(
         communicator, me, name, count, unit, root, in_place=in_place, recv_counts=counts
     )
-    return Gather(communicator, me, call, message, blocks)
+    return Gather(rank, communicator, me, call, message, blocks)
 
 
 def scatter(
     comm: object, v: bool, sendbuf: object, recvbuf: object, root_argument: object
 ) -> Contribution:
     """Scatter and Scatterv."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     root = _number(root_argument)
     name = "scatterv" if v else "scatter"
     if _is_root(communicator, me, root):
-        return _scatter_at_root(comm, communicator, me, v, sendbuf, recvbuf, root)
+        return _scatter_at_root(comm, rank, communicator, me, v, sendbuf, recvbuf, root)
     message = _message(recvbuf, True, root)
     if not 0 <= root < communicator.remote.size:
         check_root(comm, communicator, root)
@@ -300,11 +325,12 @@ def scatter(
         note_in_place(communicator, me, "recvbuf")
     count, unit = units_of(message)
     call = scheduled_call(communicator, me, name, count, unit, root)
-    return Scatter(communicator, me, call, None, message)
+    return Scatter(rank, communicator, me, call, None, message)
 
 
 def _scatter_at_root(
     comm: object,
+    rank: Rank,
     communicator: Communicator,
     me: int,
     v: bool,
@@ -318,7 +344,7 @@ def _scatter_at_root(
     if root == PROC_NULL:
         count, unit = units_of(_EMPTY)
         call = scheduled_call(communicator, me, name, count, unit, root)
-        return Scatter(communicator, me, call, None, None)
+        return Scatter(rank, communicator, me, call, None, None)
     in_place = _is_in_place(communicator, recvbuf)
     message = None if inter or in_place else _message(recvbuf, True)
     held(blocks)
@@ -334,12 +360,13 @@ def _scatter_at_root(
     call = scheduled_call(
         communicator, me, name, count, unit, root, in_place=in_place, send_counts=counts
     )
-    return Scatter(communicator, me, call, blocks, message)
+    return Scatter(rank, communicator, me, call, blocks, message)
 
 
 def allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Allgather and Allgatherv."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     inter = communicator.remote is not communicator
     blocks = blocks_of(v, recvbuf, True, communicator.remote.size)
     in_place = _is_in_place(communicator, sendbuf)
@@ -360,12 +387,13 @@ def allgather(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contri
         communicator, me, "allgatherv" if v else "allgather", count, unit, in_place=in_place,
         recv_counts=counts,
     )  # fmt: skip
-    return Allgather(communicator, me, call, message, blocks)
+    return Allgather(rank, communicator, me, call, message, blocks)
 
 
 def alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contribution:
     """Alltoall and Alltoallv."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     size = communicator.remote.size
     receive = blocks_of(v, recvbuf, True, size)
     in_place = _is_in_place(communicator, sendbuf)
@@ -389,12 +417,13 @@ def alltoall(comm: object, v: bool, sendbuf: object, recvbuf: object) -> Contrib
                 if alias(send.block(0), receive.block(0)):
                     _refuse_alias(comm, communicator, me)
         call = scheduled_call(communicator, me, "alltoall", count, unit, in_place=in_place)
-    return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
+    return Alltoall(rank, communicator, me, call, None if in_place else held(send), held(receive))
 
 
 def alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
     """Alltoallw."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     size = communicator.remote.size
     receive = blocks_w(recvbuf, True, size)
     in_place = _is_in_place(communicator, sendbuf)
@@ -403,14 +432,15 @@ def alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
         communicator, me, "alltoallw", in_place=in_place, send_counts=tuple(send.sizes()),
         recv_counts=tuple(receive.sizes()),
     )  # fmt: skip
-    return Alltoall(communicator, me, call, None if in_place else held(send), held(receive))
+    return Alltoall(rank, communicator, me, call, None if in_place else held(send), held(receive))
 
 
 def reduce(
     comm: object, sendbuf: object, recvbuf: object, op: object, root_argument: object
 ) -> Contribution:
     """Reduce."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     root = _number(root_argument)
     inter = communicator.remote is not communicator
     send: MessageRegion | None = None
@@ -426,29 +456,30 @@ def reduce(
         receive = _message(recvbuf, True)
         send = receive
     else:
-        send, receive = _pair(sendbuf, recvbuf)
+        send, receive = _pair(comm, communicator, me, op, sendbuf, recvbuf)
     if not 0 <= root < communicator.remote.size:
         check_root(comm, communicator, root)
     if receive is None and sendbuf is _IN_PLACE and not inter:
         note_in_place(communicator, me, "sendbuf")
     whole = receive if receive is not None else _EMPTY if send is None else send
-    return _reduction(comm, communicator, me, "reduce", op, send, receive, whole, root, in_place)
+    return _reduction(rank, communicator, me, "reduce", op, send, receive, whole, root, in_place)
 
 
 def allreduce(comm: object, sendbuf: object, recvbuf: object, op: object) -> Contribution:
     """Allreduce."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     in_place = _is_in_place(communicator, sendbuf)
     if in_place:
         receive = _message(recvbuf, True)
         send = receive
     else:
-        send, receive = _pair(sendbuf, recvbuf)
-    return _reduction(comm, communicator, me, "allreduce", op, send, receive, receive, 0, in_place)
+        send, receive = _pair(comm, communicator, me, op, sendbuf, recvbuf)
+    return _reduction(rank, communicator, me, "allreduce", op, send, receive, receive, 0, in_place)
 
 
 def _reduction(
-    comm: object,
+    rank: Rank,
     communicator: Communicator,
     me: int,
     name: str,
@@ -467,15 +498,12 @@ def _reduction(
     record = _record(whole)
     operator = _operator(op, None if idle or root == PROC_NULL else record)
     count, unit = count_of(record, whole.count)
-    if message is not None and target is not None and not in_place and whole.count:
-        if communicator.remote is communicator and alias(message, target):
-            _refuse_alias(comm, communicator, me)
     call = scheduled_call(
         communicator, me, name, count // blocks, unit, root, operator.commutative, in_place,
         recv_counts=None if counts is None else counts_of(record, counts),
     )  # fmt: skip
     return Reduction(
-        communicator, me, call, operator, message, target, whole.count, record, whole.nbytes
+        rank, communicator, me, call, operator, message, target, whole.count, record, whole.nbytes
     )
 
 
@@ -483,7 +511,8 @@ def reduce_scatter_block(
     comm: object, sendbuf: object, recvbuf: object, op: object
 ) -> Contribution:
     """Reduce_scatter_block: the result is one block of the contribution."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     size = communicator.size
     in_place = _is_in_place(communicator, sendbuf)
     if in_place:
@@ -497,9 +526,11 @@ def reduce_scatter_block(
         blocks.check()
         whole = merged(blocks)
         target = result.block(0)
-    assert whole is not None
+    assert whole is not None and target is not None
+    if not in_place:
+        _check_apart(comm, communicator, me, op, whole, target)
     contribution = _reduction(
-        comm, communicator, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place, size
+        rank, communicator, me, "reduce_scatter_block", op, whole, target, whole, 0, in_place, size
     )
     nbytes = whole.nbytes // size
     contribution.start = me * nbytes
@@ -511,7 +542,8 @@ def reduce_scatter(
     comm: object, sendbuf: object, recvbuf: object, recvcounts: object, op: object
 ) -> Contribution:
     """Reduce_scatter. Without counts, ranks first exchange the counts of their receive buffers."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     in_place = _is_in_place(communicator, sendbuf)
     target = _message(recvbuf, True)
     whole = target if in_place else _message(sendbuf, False)
@@ -520,8 +552,10 @@ def reduce_scatter(
     counts: list[int] = reduce_scatter_counts(
         recvcounts, whole, target, in_place, communicator.size, me
     )
+    if not in_place:
+        _check_apart(comm, communicator, me, op, whole, target)
     contribution = _reduction(
-        comm, communicator, me, "reduce_scatter", op, whole, target, whole, 0, in_place,
+        rank, communicator, me, "reduce_scatter", op, whole, target, whole, 0, in_place,
         counts=counts,
     )  # fmt: skip
     size = _record(whole).layout.size
@@ -544,18 +578,17 @@ def scan(
     comm: object, sendbuf: object, recvbuf: object, op: object, exclusive: bool
 ) -> Contribution:
     """Scan and Exscan."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     in_place = sendbuf is None or sendbuf is _IN_PLACE
     if in_place:
         receive = _message(recvbuf, True)
         send = receive
     else:
-        send, receive = _pair(sendbuf, recvbuf)
+        send, receive = _pair(comm, communicator, me, op, sendbuf, recvbuf)
     record = _record(receive)
     operator = operator_of(op, record)
-    if not in_place and receive.count and alias(send, receive):
-        _refuse_alias(comm, communicator, me)
     count, unit = units_of(receive)
     name = "exscan" if exclusive else "scan"
     call = scheduled_call(communicator, me, name, count, unit, 0, operator.commutative, in_place)
-    return Prefix(communicator, me, call, operator, send, receive, exclusive, record)
+    return Prefix(rank, communicator, me, call, operator, send, receive, exclusive, record)

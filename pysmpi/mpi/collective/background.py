@@ -8,8 +8,7 @@ from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, SUCCESS
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.base.running import called
 from pysmpi.mpi.collective.contribution import Contribution
-from pysmpi.mpi.collective.execution import alone, decided, detail_of
-from pysmpi.mpi.collective.schedules import UNDECIDED, schedule_of
+from pysmpi.mpi.collective.schedules import UNDECIDED, decided, schedule_of
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
@@ -53,14 +52,18 @@ class CollectiveOperation(RequestOperation):
         engine = rank.engine
         if engine.listeners.collective_entered is not None:
             engine.listeners.notify("collective_entered", contribution, rank)
-        if alone(contribution):
+        if contribution.alone():
             request.complete(engine.now)
             return
-        schedule, context, me = schedule_of(contribution)
+        schedule, context, me = schedule_of(
+            communicator, contribution.me, contribution.scheduled, contribution.number
+        )
+        if contribution.context is not None:
+            context = contribution.context
         follower = Follower(main, request)
         tag = tag_of(abs(contribution.number), contribution.label)
         if schedule is UNDECIDED:
-            pieces = decided(contribution, context, me, tag)
+            pieces = decided(communicator, contribution.call, context, me, tag)
             schedule = next(pieces)
 
             def resume() -> None:
@@ -83,7 +86,7 @@ class CollectiveOperation(RequestOperation):
             self.finished = True
             contribution = self.contribution
             if contribution.communicator.revoked:
-                self.error = contribution.interrupted(self.rank)
+                self.error = contribution.interrupted()
             else:
                 self.error = contribution.finish()
             listeners = self.rank.engine.listeners
@@ -96,7 +99,7 @@ class CollectiveOperation(RequestOperation):
 
     def error_detail(self, error: int) -> str:
         """The message of the error."""
-        return detail_of(self.contribution, error)
+        return self.contribution.detail_of(error)
 
 
 class PersistentCollective(CollectiveOperation):

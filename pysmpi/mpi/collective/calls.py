@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective import arguments
-from pysmpi.mpi.collective.execution import run
+from pysmpi.mpi.collective.contribution import run
 from pysmpi.mpi.collective.nonblocking import NonblockingCollectives, NonblockingScans
 from pysmpi.mpi.collective.objects import ObjectCollectives, ObjectScans
 from pysmpi.mpi.operators.operators import PREDEFINED, Op

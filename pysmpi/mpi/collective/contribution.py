@@ -1,8 +1,11 @@
-"""The contribution of one rank to a collective call.
+"""The contribution of one rank to a collective call, and the execution of the call by this rank.
 
 A `Contribution` holds the `Call` from which algorithms build the rank's schedule, and the rank's
 data. Time and data are separate: the kernel executes the schedule. At its end, every rank on which
 this one depends has entered the call, so the contribution copies its data directly from the others.
+
+`run` does a blocking call: enter, the messages of its schedule, take the data, leave. Non-blocking
+and persistent calls do the same in `background`.
 
 This module is compiled: every collective call passes through it.
 """
@@ -14,16 +17,35 @@ from typing import Any, Final
 from mypy_extensions import mypyc_attr
 
 from pysmpi.collectives.call import Call
-from pysmpi.collectives.scheduled import ScheduledCall
+from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest
-from pysmpi.mpi.base.constants import ERR_INTERN, ERR_PROC_FAILED, ERR_REVOKED, SUCCESS
+from pysmpi.kernel.schedule import REDUCE
+from pysmpi.mpi.base.constants import (
+    ERR_INTERN,
+    ERR_PROC_FAILED,
+    ERR_REVOKED,
+    ERR_TRUNCATE,
+    SUCCESS,
+)
+from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.collective.in_place import misplaced
+from pysmpi.mpi.collective.schedules import UNDECIDED, ScheduledCall, decided, schedule_of
+from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 
 # In place of the shared state of a call that has ended.
 ENDED: Final = CollectiveState(0, "")
 # In place of the number of a call that has not begun.
 NEXT: Final = 1 << 62
+
+# The message of an error, by its class.
+_DETAILS = {
+    ERR_TRUNCATE: "more data has arrived than the receive buffer can hold",
+    ERR_PROC_FAILED: "a process of the communicator has failed",
+    ERR_REVOKED: "the communicator was revoked during the call",
+    ERR_INTERN: "the algorithm let a rank go on before its data had arrived",
+}
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -37,10 +59,15 @@ class Contribution:
     `forget`.
     """
 
-    __slots__ = ("shared", "call", "collected", "context", "communicator", "error", "keeps",
-                 "label", "me", "number", "other", "request", "scheduled", "values")  # fmt: skip
+    __slots__ = (
+        "shared", "call", "collected", "context", "communicator", "error", "keeps", "label", "me",
+        "number", "other", "rank", "request", "scheduled", "values",
+    )  # fmt: skip
 
-    def __init__(self, communicator: Communicator, me: int, scheduled: ScheduledCall) -> None:
+    def __init__(
+        self, rank: Rank, communicator: Communicator, me: int, scheduled: ScheduledCall
+    ) -> None:
+        self.rank = rank
         self.communicator = communicator
         self.me = me
         self.scheduled = scheduled
@@ -107,9 +134,9 @@ class Contribution:
         self.shared = self.other = ENDED
         self.values = ENDED.values
 
-    def interrupted(self, rank: Rank) -> int:
+    def interrupted(self) -> int:
         """The schedule has ended as it should, or because of a revocation or a failure."""
-        if rank.pid in self.communicator.revoked:
+        if self.rank.pid in self.communicator.revoked:
             return ERR_REVOKED
         lost = self.communicator.p2p.lost or self.communicator.remote.p2p.lost
         return self.finish() if lost is None else ERR_PROC_FAILED
@@ -125,6 +152,30 @@ class Contribution:
 
     def release(self) -> None:
         """Save data that others still have to read."""
+
+    def alone(self) -> bool:
+        """Whether the call takes no messages because its rank is the only one."""
+        communicator = self.communicator
+        return (
+            communicator.size == 1
+            and communicator.remote is communicator
+            and not self.call.op.startswith("neighbor")
+        )
+
+    def detail_of(self, error: int) -> str:
+        """The message of an error that has ended the call."""
+        detail = _DETAILS.get(error, "")
+        arguments = misplaced(self.communicator, self.number)
+        return f"{detail}; {arguments}" if arguments else detail
+
+    def reduced(self) -> list[float]:
+        """The sizes (bytes) that the rank combines in the call, by its algorithm."""
+        schedule, _, _ = schedule_of(self.communicator, self.me, self.scheduled, self.number)
+        return [
+            schedule.amounts[index]
+            for code, index in zip(schedule.codes, schedule.peers)
+            if code == REDUCE
+        ]
 
     def complete(self) -> bool:
         """Whether all ranks have entered."""
@@ -152,7 +203,9 @@ class BackgroundBarrier(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        return self._as_before(BackgroundBarrier(self.communicator, self.me, self.scheduled))
+        return self._as_before(
+            BackgroundBarrier(self.rank, self.communicator, self.me, self.scheduled)
+        )
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # as above
@@ -163,7 +216,7 @@ class WithoutData(Contribution):
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
-        return self._as_before(WithoutData(self.communicator, self.me, self.scheduled))
+        return self._as_before(WithoutData(self.rank, self.communicator, self.me, self.scheduled))
 
     def begin(self) -> None:
         """No contribution."""
@@ -173,3 +226,48 @@ class WithoutData(Contribution):
     def finish(self) -> int:
         """No result."""
         return SUCCESS
+
+
+def run(subject: object, contribution: Contribution) -> None:
+    """Do a blocking call; `subject` is the handle for errors."""
+    process = _prepared(contribution)
+    if process is not None:
+        process.perform()
+    _leave(subject, contribution)
+
+
+def _prepared(contribution: Contribution) -> Process | None:
+    """Enter a call; return the process if it still has to perform the messages."""
+    rank, communicator = contribution.rank, contribution.communicator
+    process: Process = rank.process
+    contribution.begin()
+    listeners = rank.engine.listeners
+    if listeners.collective_entered is not None:
+        listeners.notify("collective_entered", contribution, rank)
+    if communicator.size == 1 and contribution.alone():
+        return None
+    number = contribution.number
+    schedule, context, me = schedule_of(
+        communicator, contribution.me, contribution.scheduled, number
+    )
+    if listeners.collective_entered is None:
+        contribution.settle()
+    tag = tag_of(number, contribution.label)
+    if schedule is not UNDECIDED:
+        process.prepare(schedule, context, me, tag)
+        return process
+    for part in decided(communicator, contribution.call, context, me, tag):
+        process.execute(part, context, me, tag)
+    return None
+
+
+def _leave(subject: object, contribution: Contribution) -> None:
+    """Take the data of a call and leave it."""
+    revoked = contribution.communicator.revoked
+    error = contribution.interrupted() if revoked else contribution.finish()
+    rank = contribution.rank
+    listeners = rank.engine.listeners
+    if listeners.collective_left is not None:
+        listeners.notify("collective_left", contribution, rank)
+    if error:
+        fail(error, contribution.detail_of(error), subject)

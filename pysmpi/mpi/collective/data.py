@@ -13,12 +13,13 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
-from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import ERR_INTERN
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.payload import PAYLOAD
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, place
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.moving import copied, packed, saved, transfer
+from pysmpi.mpi.collective.schedules import ScheduledCall
 from pysmpi.mpi.groups.communicator import Communicator
 
 # Blocks up to this many bytes are joined before they are stored.
@@ -63,20 +64,23 @@ class Broadcast(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
         message: Any,
         sends: bool,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.message = message
         self.sends = sends
 
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         return self._as_before(
-            Broadcast(self.communicator, self.me, self.scheduled, self.message, self.sends)
+            Broadcast(
+                self.rank, self.communicator, self.me, self.scheduled, self.message, self.sends
+            )
         )
 
     def collect(self) -> None:
@@ -104,13 +108,14 @@ class Gather(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
         message: Any,
         blocks: Blocks | None,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.message = message
         self.blocks = blocks  # at the root
         self.delivered = False
@@ -118,7 +123,7 @@ class Gather(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         return self._as_before(
-            Gather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
+            Gather(self.rank, self.communicator, self.me, self.scheduled, self.message, self.blocks)
         )
 
     def collect(self) -> None:
@@ -178,13 +183,14 @@ class Scatter(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
         blocks: Blocks | None,
         message: MessageRegion | None,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.blocks = blocks  # at the root
         self.message = message
         self.copies: dict[int, object] = _NO_COPIES
@@ -192,7 +198,9 @@ class Scatter(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         return self._as_before(
-            Scatter(self.communicator, self.me, self.scheduled, self.blocks, self.message)
+            Scatter(
+                self.rank, self.communicator, self.me, self.scheduled, self.blocks, self.message
+            )
         )
 
     def collect(self) -> None:
@@ -240,13 +248,14 @@ class Allgather(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
         message: object,
         blocks: Blocks,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.message = message
         self.blocks = blocks
         self.exempt = False
@@ -254,7 +263,9 @@ class Allgather(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         return self._as_before(
-            Allgather(self.communicator, self.me, self.scheduled, self.message, self.blocks)
+            Allgather(
+                self.rank, self.communicator, self.me, self.scheduled, self.message, self.blocks
+            )
         )
 
     def collect(self) -> None:
@@ -315,13 +326,14 @@ class Alltoall(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
         outgoing: Blocks | None,
         incoming: Blocks,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.outgoing = outgoing  # None: in place
         self.incoming = incoming
         self.copies: list[object] | None = None
@@ -330,7 +342,9 @@ class Alltoall(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         return self._as_before(
-            Alltoall(self.communicator, self.me, self.scheduled, self.outgoing, self.incoming)
+            Alltoall(
+                self.rank, self.communicator, self.me, self.scheduled, self.outgoing, self.incoming
+            )
         )
 
     def begin(self) -> None:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import CART
 from pysmpi.mpi.base.info import INFO_NULL, Info
+from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion, held, reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.arguments import blocks_of, blocks_w, count_of, counts_of
-from pysmpi.mpi.collective.contribution import Contribution, WithoutData
-from pysmpi.mpi.collective.execution import run
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData, run
 from pysmpi.mpi.collective.moving import saved, transfer
 from pysmpi.mpi.collective.nonblocking import begin, keep
 from pysmpi.mpi.collective.objects import SIZE_BYTES, dump_each
-from pysmpi.mpi.collective.schedules import scheduled_call
+from pysmpi.mpi.collective.schedules import ScheduledCall, scheduled_call
 from pysmpi.mpi.groups.communicator import Communicator, located
 from pysmpi.mpi.point_to_point.persistent_requests import Prequest
 from pysmpi.mpi.point_to_point.requests import Request
@@ -86,6 +86,7 @@ class Neighborhood(Contribution):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
@@ -93,7 +94,7 @@ class Neighborhood(Contribution):
         outgoing: object,
         incoming: Blocks | None,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.neighbors = neighbors
         self.grid = communicator.topology.kind == CART
         self.outgoing = outgoing
@@ -104,7 +105,13 @@ class Neighborhood(Contribution):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         repeated = Neighborhood(
-            self.communicator, self.me, self.scheduled, self.neighbors, self.outgoing, self.incoming
+            self.rank,
+            self.communicator,
+            self.me,
+            self.scheduled,
+            self.neighbors,
+            self.outgoing,
+            self.incoming,
         )
         return self._as_before(repeated)
 
@@ -164,7 +171,8 @@ def _part(comm: object, op: str, read: Any) -> Neighborhood:
 
     `read(sources, targets)` reads what it sends and the blocks that it receives.
     """
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     neighbors = neighbors_of(comm, communicator, me)
     outgoing, incoming = read(len(neighbors.sources), len(neighbors.targets))
     held(incoming)
@@ -188,7 +196,7 @@ def _part(comm: object, op: str, read: Any) -> Neighborhood:
                 receives = incoming.sizes()
                 sends = outgoing.sizes() if blocks else None
     call = _call_among(communicator, me, neighbors, op, count, unit, sends, receives)
-    return Neighborhood(communicator, me, call, neighbors, outgoing, incoming)
+    return Neighborhood(rank, communicator, me, call, neighbors, outgoing, incoming)
 
 
 def _call_among(
@@ -244,11 +252,12 @@ def _alltoallw(comm: object, sendbuf: object, recvbuf: object) -> Contribution:
 
 def _objects(comm: object, op: str, dump: Any) -> list[object]:
     """Exchange pickled objects: their sizes, then their bytes."""
-    communicator, me = located(comm)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
     neighbors = neighbors_of(comm, communicator, me)
     data = dump(len(neighbors.targets))
     call = _call_among(communicator, me, neighbors, op, 1, SIZE_BYTES)
-    contribution = Neighborhood(communicator, me, call, neighbors, data, None)
+    contribution = Neighborhood(rank, communicator, me, call, neighbors, data, None)
     run(comm, contribution)
     sizes = list(map(len, contribution.objects))
     if data.__class__ is list:
@@ -256,7 +265,7 @@ def _objects(comm: object, op: str, dump: Any) -> list[object]:
     else:
         call = _call_among(communicator, me, neighbors, op + "v", len(data), 1, None, sizes)
     communicator.continue_call(me)
-    run(comm, WithoutData(communicator, me, call))
+    run(comm, WithoutData(rank, communicator, me, call))
     return [pickle.loads(item) if item else None for item in contribution.objects]
 
 

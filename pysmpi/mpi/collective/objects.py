@@ -16,12 +16,12 @@ from pysmpi.kernel.schedule import Schedule
 from pysmpi.mpi.base import options
 from pysmpi.mpi.base.constants import ERR_INTERN, PROC_NULL, ROOT
 from pysmpi.mpi.base.exceptions import cint, fail, listed
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.running import calling_rank
 from pysmpi.mpi.buffers.pickling import dumped, pickle
 from pysmpi.mpi.calls import computing, mpi
 from pysmpi.mpi.collective.arguments import check_root
-from pysmpi.mpi.collective.contribution import Contribution, WithoutData
-from pysmpi.mpi.collective.execution import run
+from pysmpi.mpi.collective.contribution import Contribution, WithoutData, run
 from pysmpi.mpi.collective.schedules import scheduled_call
 from pysmpi.mpi.groups.agreement import tag_of
 from pysmpi.mpi.groups.between_groups import joint
@@ -58,10 +58,16 @@ class Objects(Contribution):
     __slots__ = ("data",)
 
     def __init__(
-        self, communicator: Communicator, me: int, op: str, data: object, root: int = 0
+        self,
+        rank: Rank,
+        communicator: Communicator,
+        me: int,
+        op: str,
+        data: object,
+        root: int = 0,
     ) -> None:
         super().__init__(
-            communicator, me, scheduled_call(communicator, me, op, 1, SIZE_BYTES, root)
+            rank, communicator, me, scheduled_call(communicator, me, op, 1, SIZE_BYTES, root)
         )
         self.keeps = True
         self.data = data
@@ -69,8 +75,9 @@ class Objects(Contribution):
 
 def _exchange(comm: object, op: str, data: object, root: int = 0) -> Objects:
     """Execute the sizes' collective; its `values` then has the others' contributions."""
-    communicator, me = located(comm)
-    contribution = Objects(communicator, me, op, data, root)
+    rank = calling_rank()
+    communicator, me = located(comm, rank)
+    contribution = Objects(rank, communicator, me, op, data, root)
     run(comm, contribution)
     return contribution
 
@@ -89,7 +96,7 @@ def _carry(comm: object, sizes: Objects, op: str, count: int, **counts: Any) -> 
     sizes.communicator.continue_call(sizes.me)
     first = sizes.call
     call = scheduled_call(sizes.communicator, sizes.me, op, count, root=first.root, **counts)
-    run(comm, WithoutData(sizes.communicator, sizes.me, call))
+    run(comm, WithoutData(sizes.rank, sizes.communicator, sizes.me, call))
 
 
 def _load(data: bytes) -> Any:
@@ -106,7 +113,7 @@ def dump_each(items: object, count: int) -> list[bytes]:
 
 def _roles(comm: object, root: int) -> tuple[bool, bool]:
     """Whether the rank is at the rooted end of the call, and whether at the other."""
-    communicator, me = located(comm)
+    communicator, me = located(comm, calling_rank())
     if communicator.inter:
         return root == ROOT, root not in (ROOT, PROC_NULL)
     return root == me, True
@@ -117,7 +124,7 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
     """The pickled objects of all ranks, at the root."""
     receives, sends = _roles(comm, root)
     data = dumped(sendobj) if sends else b""
-    communicator, _ = located(comm)
+    communicator, _ = located(comm, calling_rank())
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "gather", data, root)
     if not receives:
@@ -132,7 +139,7 @@ def gathered(comm: object, sendobj: object, root: int) -> list[bytes] | None:
 def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
     """The bytes that the root has for this rank."""
     _, receives = _roles(comm, root)
-    communicator, me = located(comm)
+    communicator, me = located(comm, calling_rank())
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "scatter", items, root)
     data = _data_of(contribution, root)[me] if receives else b""
@@ -145,7 +152,7 @@ def scattered(comm: object, items: list[bytes] | None, root: int) -> bytes:
 def spread(comm: object, data: bytes, root: int) -> bytes:
     """The root's bytes, at all ranks."""
     _, receives = _roles(comm, root)
-    communicator, _ = located(comm)
+    communicator, _ = located(comm, calling_rank())
     check_root(comm, communicator, root)
     contribution = _exchange(comm, "bcast", data, root)
     if receives:
@@ -171,7 +178,7 @@ def allgathered(comm: object, sendobj: object) -> list[bytes]:
 @_locked("alltoall")
 def traded(comm: object, items: list[bytes]) -> list[bytes]:
     """The bytes of each rank for this one, in exchange for those of this one for each."""
-    _, me = located(comm)
+    _, me = located(comm, calling_rank())
     contribution = _exchange(comm, "alltoall", items)
     received = [_data_of(contribution, rank)[me] for rank in range(len(contribution.values))]
     _carry(
@@ -201,7 +208,7 @@ class Tree:
     """
 
     def __init__(self, comm: object, root: int | None = None) -> None:
-        communicator, me = located(comm)
+        communicator, me = located(comm, calling_rank())
         self.comm = comm
         self.communicator = communicator
         self.me = me
@@ -350,7 +357,7 @@ def _prefixes(
         if exclusive:
             results = [None, *results[:-1]]
         items = dump_each(results, len(data))
-    communicator, me = located(comm)
+    communicator, me = located(comm, calling_rank())
     communicator.continue_call(me)
     return _load(scattered(comm, items, 0))
 
@@ -366,8 +373,9 @@ class ObjectCollectives:
 
         .. note:: This method is equivalent to `Comm.Barrier`.
         """
-        communicator, me = located(self)
-        run(self, WithoutData(communicator, me, scheduled_call(communicator, me, "barrier")))
+        rank = calling_rank()
+        communicator, me = located(self, rank)
+        run(self, WithoutData(rank, communicator, me, scheduled_call(communicator, me, "barrier")))
 
     @mpi.collective("6.4")
     def bcast(self, obj: object, root: int = 0) -> Any:
@@ -390,7 +398,7 @@ class ObjectCollectives:
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Scatter."""
         root = cint(root)
-        communicator, _ = located(self)
+        communicator, _ = located(self, calling_rank())
         sends, receives = _roles(self, root)
         items = dump_each(sendobj, communicator.remote.size) if sends else None
         data = scattered(self, items, root)
@@ -404,7 +412,7 @@ class ObjectCollectives:
     @mpi.collective("6.8")
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """All to All Scatter/Gather."""
-        communicator, _ = located(self)
+        communicator, _ = located(self, calling_rank())
         return [_load(item) for item in traded(self, dump_each(sendobj, communicator.remote.size))]
 
     @mpi.collective("6.9.1")
@@ -413,7 +421,7 @@ class ObjectCollectives:
     ) -> Any | None:
         """Reduce to Root."""
         root = cint(root)
-        communicator, me = located(self)
+        communicator, me = located(self, calling_rank())
         if not _fast():
             data = gathered(self, sendobj, root)
             return None if data is None else _folded([_load(item) for item in data], op)

@@ -11,16 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi.collectives.order import Order
-from pysmpi.collectives.scheduled import ScheduledCall
 from pysmpi.mpi.base.constants import ERR_INTERN, ERR_TRUNCATE, SUCCESS
-from pysmpi.mpi.base.ranks import current
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.contiguous import whole
 from pysmpi.mpi.buffers.payload import PAYLOAD, snapshot
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.moving import packed, saved, transfer
 from pysmpi.mpi.collective.order import Evaluation, by_algorithm, order_for
-from pysmpi.mpi.collective.schedules import reduced
+from pysmpi.mpi.collective.schedules import ScheduledCall
 from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.groups.communicator import CollectiveState, Communicator
 from pysmpi.mpi.operators.arithmetic import Operator, prefixes, reduce
@@ -39,16 +38,22 @@ class Combining(Contribution):
     __slots__ = ("operator",)
 
     def __init__(
-        self, communicator: Communicator, me: int, scheduled: ScheduledCall, operator: Operator
+        self,
+        rank: Rank,
+        communicator: Communicator,
+        me: int,
+        scheduled: ScheduledCall,
+        operator: Operator,
     ) -> None:
-        super().__init__(communicator, me, scheduled)
+        super().__init__(rank, communicator, me, scheduled)
         self.operator = operator
 
     def finish(self) -> int:
         error = super().finish()
         meter = self.operator.meter
-        if meter is not None and current().timer is not None:
-            meter.charge(current().process, reduced(self))
+        rank = self.rank
+        if meter is not None and rank.timer is not None:
+            meter.charge(rank.process, self.reduced())
         return error
 
 
@@ -64,6 +69,7 @@ class Reduction(Combining):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
@@ -75,7 +81,7 @@ class Reduction(Combining):
         stop: int,
         start: int = 0,
     ) -> None:
-        super().__init__(communicator, me, scheduled, operator)
+        super().__init__(rank, communicator, me, scheduled, operator)
         self.message = message
         self.target = target
         self.count = count
@@ -86,8 +92,8 @@ class Reduction(Combining):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         contribution = Reduction(
-            self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
-            self.count, self.record, self.stop, self.start,
+            self.rank, self.communicator, self.me, self.scheduled, self.operator, self.message,
+            self.target, self.count, self.record, self.stop, self.start,
         )  # fmt: skip
         return self._as_before(contribution)
 
@@ -189,6 +195,7 @@ class Prefix(Combining):
 
     def __init__(
         self,
+        rank: Rank,
         communicator: Communicator,
         me: int,
         scheduled: ScheduledCall,
@@ -198,7 +205,7 @@ class Prefix(Combining):
         exclusive: bool,
         record: Type,
     ) -> None:
-        super().__init__(communicator, me, scheduled, operator)
+        super().__init__(rank, communicator, me, scheduled, operator)
         self.message = message
         self.record = record
         self.target = target
@@ -208,8 +215,8 @@ class Prefix(Combining):
     def again(self) -> Contribution:
         """The contribution to the next start of a persistent call."""
         contribution = Prefix(
-            self.communicator, self.me, self.scheduled, self.operator, self.message, self.target,
-            self.exclusive, self.record,
+            self.rank, self.communicator, self.me, self.scheduled, self.operator, self.message,
+            self.target, self.exclusive, self.record,
         )  # fmt: skip
         return self._as_before(contribution)
 

@@ -9,15 +9,17 @@ This module is compiled: every collective call passes through it.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from pysmpi.collectives.cache import CachedCall, cached_call, ready_from_creation
 from pysmpi.collectives.call import Call
 from pysmpi.collectives.layout import Nodes
-from pysmpi.collectives.scheduled import CallCache, CallKey, ScheduledCall
+from pysmpi.collectives.running import Lookout, Patience, find_live
 from pysmpi.kernel.requests import Context
-from pysmpi.kernel.schedule import REDUCE, Schedule
-from pysmpi.mpi.collective.contribution import Contribution
+from pysmpi.kernel.schedule import Schedule
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.between_groups import joint, schedule_between
 from pysmpi.mpi.groups.communicator import Communicator
 
@@ -42,6 +44,68 @@ BEFORE_CALLS: Final = -1
 LATEST: Final = 16
 # Approximate number of cached schedules of a communicator, counting each rank.
 MOST_SCHEDULES: Final = 1_000_000
+
+PATIENCE: Final[StateSlot[Universe, Patience]] = StateSlot(Universe)
+
+# Operation, count, bytes of an element, root, whether the operator commutes, whether in place, and
+# the counts of all ranks.
+CallKey = tuple[str, int, int, int, bool, bool, tuple[int, ...] | None]
+
+
+class ScheduledCall:
+    """A call on a communicator, and the schedules of its ranks.
+
+    `key` has its arguments if all ranks make it with the same: then `call` is of no rank.
+    `schedules`, by rank, are those of the latest time, when the node-level communicators `ready`
+    existed; `creators` are the ranks whose schedules create such communicators. `live`: there are
+    none, because the algorithm decides while it runs.
+    """
+
+    __slots__ = ("background", "call", "creators", "key", "live", "ready", "schedules")
+
+    def __init__(self, call: Call, key: CallKey | None) -> None:
+        self.call = call
+        self.key = key
+        self.schedules: dict[int, Schedule] | None = None
+        self.creators: dict[int, frozenset[str]] | None = None
+        self.live = False
+        self.ready: frozenset[str] = call.ready
+        self.background: ScheduledCall | None = None
+
+    def nonblocking(self) -> ScheduledCall:
+        """The non-blocking form of the call."""
+        background = self.background
+        if background is None:
+            background = ScheduledCall(self.call._replace(nonblocking=True), self.key)
+            if self.key is not None:
+                self.background = background
+        return background
+
+
+class CallCache:
+    """The cached calls of a communicator.
+
+    `calls` has its latest calls by their arguments, `latest` is one of them. `levels` has the
+    node-level communicators that exist since a call, by its number. `arrivals` is the shared
+    information of algorithms that decide while they run.
+    """
+
+    __slots__ = ("arrivals", "calls", "latest", "levels", "slots")
+
+    def __init__(self) -> None:
+        self.slots: Nodes | None = None  # the slot of each rank on the machine
+        self.calls: dict[CallKey, ScheduledCall] = {}
+        self.latest: ScheduledCall | None = None
+        self.levels: list[tuple[int, frozenset[str]]] = []
+        self.arrivals: dict[Any, Any] = {}
+
+
+def _cache_of(communicator: Communicator) -> CallCache:
+    """The cached calls of a communicator."""
+    cache: CallCache | None = communicator.call_cache
+    if cache is None:
+        cache = communicator.call_cache = CallCache()
+    return cache
 
 
 def scheduled_call(
@@ -71,7 +135,7 @@ def scheduled_call(
             sources=sources, destinations=destinations,
         )  # fmt: skip
         return ScheduledCall(call, None)
-    cache = communicator.call_cache
+    cache = _cache_of(communicator)
     scheduled = cache.latest
     counted = recv_counts is not None and communicator.remote is communicator
     equal = 0 if counted else count
@@ -147,25 +211,26 @@ def nodes_of(communicator: Communicator) -> Nodes | None:
 
 def slots_of(communicator: Communicator) -> Nodes:
     """The slot of each rank on the machine."""
-    cache = communicator.call_cache
+    cache = _cache_of(communicator)
     if cache.slots is None:
         processes = communicator.universe.processes
         cache.slots = Nodes(processes[pid].slot for pid in communicator.group)
     return cache.slots
 
 
-def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
-    """The schedule of a rank, its context, and its rank in the context."""
-    communicator, me = contribution.communicator, contribution.me
-    scheduled = contribution.scheduled
+def schedule_of(
+    communicator: Communicator, me: int, scheduled: ScheduledCall, number: int
+) -> tuple[Schedule, Context, int]:
+    """The schedule of rank `me` in the call of this number, its context, and its rank in that.
+
+    `UNDECIDED` if the algorithm decides while it runs.
+    """
     if communicator.remote is not communicator:
         context, first, _ = joint(communicator)
-        schedule = schedule_between(communicator, of_rank(scheduled.call, me))
-        return schedule, contribution.context or context, first + me
-    cache = communicator.call_cache
+        return schedule_between(communicator, of_rank(scheduled.call, me)), context, first + me
     ready = _NO_LEVELS
-    if len(cache.levels) > 0:
-        ready = ready_before(communicator, _order(contribution))
+    if len(_cache_of(communicator).levels) > 0:
+        ready = ready_before(communicator, _order(number))
     schedules = scheduled.schedules
     latest: Schedule | None = None
     if schedules is not None and (scheduled.ready is ready or scheduled.ready == ready):
@@ -175,13 +240,18 @@ def schedule_of(contribution: Contribution) -> tuple[Schedule, Context, int]:
         elif not creators or me not in creators:
             latest = schedules.get(me)
     if latest is None:
-        latest = _build(contribution, cache, ready)
-    return latest, contribution.context or communicator.coll, me
+        latest = _build(communicator, me, scheduled, number, ready)
+    return latest, communicator.coll, me
 
 
-def _build(contribution: Contribution, cache: CallCache, ready: frozenset[str]) -> Schedule:
+def _build(
+    communicator: Communicator,
+    me: int,
+    scheduled: ScheduledCall,
+    number: int,
+    ready: frozenset[str],
+) -> Schedule:
     """The schedule of a rank that is not cached yet; the node-level communicators `ready` exist."""
-    scheduled, me = contribution.scheduled, contribution.me
     call = of_rank(scheduled.call, me)
     if ready:
         call = call._replace(ready=ready)
@@ -196,15 +266,34 @@ def _build(contribution: Contribution, cache: CallCache, ready: frozenset[str]) 
             scheduled.ready = ready
         return schedule
     # The call creates node-level communicators, once.
-    order = _order(contribution)
-    if len(cache.levels) == 0:
-        created = _ready_from_creation(contribution.communicator, scheduled.call)
+    order = _order(number)
+    levels = _cache_of(communicator).levels
+    if len(levels) == 0:
+        created = _ready_from_creation(communicator, scheduled.call)
         if created:
-            cache.levels.append((BEFORE_CALLS, created))
-            return _build(contribution, cache, created)
-    if len(cache.levels) == 0 or cache.levels[-1][0] < order:
-        cache.levels.append((order, after))
+            levels.append((BEFORE_CALLS, created))
+            return _build(communicator, me, scheduled, number, created)
+    if len(levels) == 0 or levels[-1][0] < order:
+        levels.append((order, after))
     return schedule
+
+
+def decided(
+    communicator: Communicator, call: Call, context: Context, me: int, tag: int
+) -> Iterator[Schedule]:
+    """The schedules of an algorithm that decides while it runs, one after another."""
+    call = of_rank(call, me)
+    live = find_live(call)
+    assert live is not None
+    universe = communicator.universe
+    patience = PATIENCE.peek(universe)
+    if patience is None:
+        settings = universe.settings
+        patience = Patience(settings.iprobe, settings.grow_injected_times)
+        PATIENCE.put(universe, patience)
+    look = Lookout(context, me, tag, _cache_of(communicator).arrivals, patience)
+    yield from live(call, look)
+    look.leave()
 
 
 def _ready_from_creation(communicator: Communicator, call: Call) -> frozenset[str]:
@@ -217,13 +306,13 @@ def _ready_from_creation(communicator: Communicator, call: Call) -> frozenset[st
 
 def inherit_levels(communicator: Communicator, parent: Communicator) -> None:
     """Let the communicator of a window have the node-level communicators of its parent."""
-    levels = parent.call_cache.levels
+    levels = _cache_of(parent).levels
     if len(levels) > 0:
         ready = levels[-1][1]
     else:
         ready = _ready_from_creation(parent, scheduled_call(parent, 0, "barrier").call)
     if ready:
-        communicator.call_cache.levels.append((BEFORE_CALLS, ready))
+        _cache_of(communicator).levels.append((BEFORE_CALLS, ready))
 
 
 def ready_before(communicator: Communicator, order: int) -> frozenset[str]:
@@ -232,22 +321,12 @@ def ready_before(communicator: Communicator, order: int) -> frozenset[str]:
     Those of a later call of a faster rank do not count.
     """
     ready: frozenset[str] = _NO_LEVELS
-    for number, levels in communicator.call_cache.levels:
+    for number, levels in _cache_of(communicator).levels:
         if number < order:
             ready = levels
     return ready
 
 
-def _order(contribution: Contribution) -> int:
+def _order(number: int) -> int:
     """The number of a call among those of its communicator: its creation, if it is persistent."""
-    return contribution.number if contribution.number >= 0 else -contribution.number >> 32
-
-
-def reduced(contribution: Contribution) -> list[float]:
-    """The sizes (bytes) that the calling rank combines in a call, by its algorithm."""
-    schedule, _, _ = schedule_of(contribution)
-    return [
-        schedule.amounts[index]
-        for code, index in zip(schedule.codes, schedule.peers)
-        if code == REDUCE
-    ]
+    return number if number >= 0 else -number >> 32

@@ -17,14 +17,13 @@ from mypy_extensions import mypyc_attr
 
 from pysmpi import text
 from pysmpi.collectives.cache import Columns
-from pysmpi.collectives.scheduled import CallCache
 from pysmpi.kernel.numbers import shared as shared_number
 from pysmpi.kernel.requests import AbstractProcess, Context
 from pysmpi.mpi.base.constants import ERR_PROC_FAILED, ERR_REVOKED
 from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.owners import NO_STATE, Owner
 from pysmpi.mpi.base.ranks import Rank, Universe, World, current
-from pysmpi.mpi.base.running import called, calling_rank
+from pysmpi.mpi.base.running import called
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.groups.groups import Members
 from pysmpi.python.frames import CallSite
@@ -109,7 +108,7 @@ class Communicator(Owner):
         self.topology: Any = None
         self.collective_states: dict[tuple[int, str], CollectiveState] = {}
         self.calls: list[int] = [0] * self.size  # collective calls begun, by rank
-        self.call_cache = CallCache()
+        self.call_cache: Any = None  # its cached calls, see collective/schedules.py
         self.nodes: Any = None  # the node of each rank, after an algorithm has used it
         self.state = NO_STATE
         self.kind = "comm"  # name in reports if it has no name: a window's is "window"
@@ -301,9 +300,8 @@ def communicator_of(comm: Any, rank: Rank) -> Communicator:
     return communicator  # type: ignore[no-any-return]
 
 
-def located(comm: object) -> tuple[Communicator, int]:
-    """The communicator that a rank calls, and its rank in it; an error if it is not intact."""
-    rank = calling_rank()
+def located(comm: object, rank: Rank) -> tuple[Communicator, int]:
+    """The communicator of a rank's handle, and the rank in it; an error if it is not intact."""
     communicator = communicator_of(comm, rank)
     if communicator.revoked:
         check_intact(comm, communicator)

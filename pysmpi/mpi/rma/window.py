@@ -22,7 +22,6 @@ from pysmpi.mpi.base.exceptions import fail
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import MessageRegion, place
 from pysmpi.mpi.collective.contribution import WithoutData
-from pysmpi.mpi.collective.execution import alone
 from pysmpi.mpi.collective.schedules import schedule_of, scheduled_call
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.groups.agreement import tag_of
@@ -226,10 +225,11 @@ class WindowSide:
     def barrier(self, rank: Rank) -> None:
         """Wait in a barrier of all processes of the window."""
         communicator = self.window.communicator
-        part = WithoutData(communicator, self.me, scheduled_call(communicator, self.me, "barrier"))
+        call = scheduled_call(communicator, self.me, "barrier")
+        part = WithoutData(rank, communicator, self.me, call)
         part.begin()
-        if not alone(part):
-            schedule, context, me = schedule_of(part)
+        if not part.alone():
+            schedule, context, me = schedule_of(communicator, self.me, call, part.number)
             rank.process.execute(schedule, context, me, tag_of(part.number, "barrier"))
         part.finish()
 

@@ -44,7 +44,6 @@ from pysmpi.mpi.base.info import INFO_NULL, Info, check_info, pairs
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.memory import buffer, is_bottom, over
 from pysmpi.mpi.calls import mpi
-from pysmpi.mpi.collective.contribution import WithoutData
 from pysmpi.mpi.collective.schedules import inherit_levels, schedule_of, scheduled_call
 from pysmpi.mpi.communicators.intracomm import COMM_SELF, Intracomm
 from pysmpi.mpi.groups.agreement import agree
@@ -76,9 +75,7 @@ def _pointers(rank: Rank, communicator: Communicator) -> Schedule:
     """The messages in which the processes tell each other where their memory is."""
     me = communicator.rank_of(rank.pid)
     call = scheduled_call(communicator, me, "allgather", POINTER)
-    part = WithoutData(communicator, me, call)
-    part.number = communicator.begun(me)
-    schedule, _, _ = schedule_of(part)
+    schedule, _, _ = schedule_of(communicator, me, call, communicator.begun(me))
     return schedule
 
 
