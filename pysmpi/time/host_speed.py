@@ -23,7 +23,7 @@ from time import thread_time_ns
 
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import parse_json, read_bytes
-from pysmpi.platform.config import speed as parse_choice
+from pysmpi.platform.config_values import speed as parse_choice
 from pysmpi.python.installed import cache_directory
 from pysmpi.python.records import record
 
