@@ -22,7 +22,8 @@ __all__ = ["CHAPTERS", "FAMILIES", "MPIError", "load"]
 
 CHAPTERS = (
     "environment", "point_to_point", "requests", "collective", "communicators", "operators",
-    "datatypes", "errors", "info", "topologies", "rma", "files", "processes", "tools",
+    "datatypes", "packing", "statuses", "errors", "info", "topologies", "rma", "files", "processes",
+    "tools",
 )  # fmt: skip
 
 FAMILIES: dict[str, Any] = {

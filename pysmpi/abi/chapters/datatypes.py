@@ -1,4 +1,4 @@
-"""Datatypes, packing and statuses (MPI 4.1, chapter 5 and sections 3.2.5 and 13.3)."""
+"""Datatypes (MPI 4.1, chapter 5)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from pysmpi.abi.entry import ENTRIES, entry
 from pysmpi.abi.values import (
-    IGNORED,
     datatypes,
     give,
     give_all,
     give_text,
     handle_at,
-    number_of,
     read_integers,
-    read_status,
-    reject,
     release,
     text,
-    view,
     write_integer,
     write_integers,
-    write_status,
 )
-from pysmpi.mpi.base.constants import ERR_ARG, ERR_COUNT, ERR_TRUNCATE
-from pysmpi.mpi.buffers.regions import place
 from pysmpi.mpi.datatypes.datatypes import Datatype
-from pysmpi.mpi.datatypes.external32 import decode, encode
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -322,166 +313,6 @@ def Aint_diff(addr1: int, addr2: int) -> int:
     return MPI.Aint_diff(addr1, addr2)
 
 
-# Packing: as the methods of mpi4py, which take whole arrays, for elements at an address.
-
-
-def _elements(address: int, count: int, datatype: Any) -> Any:
-    if count < 0:
-        reject(ERR_COUNT, f"count is {count}")
-    return place(None, None, address, count, datatype, True)
-
-
-def _signature(datatype: Any) -> Any:
-    return datatype._live().layout.signature
-
-
-def _end(start: int, nbytes: int, available: int) -> int:
-    if start < 0:
-        reject(ERR_ARG, f"position is {start}")
-    if nbytes and start + nbytes > available:
-        reject(ERR_TRUNCATE, f"{nbytes} bytes at position {start} of a buffer of {available} bytes")
-    return start + nbytes
-
-
-@entry
-def Pack(
-    inbuf: int, incount: int, datatype: MPI.Datatype, outbuf: int, outsize: int, position: int,
-    comm: MPI.Comm, size: int,
-) -> None:  # fmt: skip
-    start = read_integers(position, 1, size)[0]
-    message = _elements(inbuf, incount, datatype)
-    end = _end(start, message.nbytes, outsize)
-    if end > start:
-        view(outbuf, outsize)[start:end] = message.pack()
-    write_integer(position, end, size)
-
-
-@entry
-def Unpack(
-    inbuf: int, insize: int, position: int, outbuf: int, outcount: int, datatype: MPI.Datatype,
-    comm: MPI.Comm, size: int,
-) -> None:  # fmt: skip
-    start = read_integers(position, 1, size)[0]
-    message = _elements(outbuf, outcount, datatype)
-    end = _end(start, message.nbytes, insize)
-    if end > start:
-        message.unpack(view(inbuf, insize)[start:end])
-    write_integer(position, end, size)
-
-
-@entry
-def Pack_size(incount: int, datatype: MPI.Datatype, comm: MPI.Comm, size: int, width: int) -> None:
-    write_integer(size, datatype.Pack_size(incount, comm), width)
-
-
-@entry
-def Pack_external(
-    datarep: int, inbuf: int, incount: int, datatype: MPI.Datatype, outbuf: int, outsize: int,
-    position: int,
-) -> None:  # fmt: skip
-    nbytes = datatype.Pack_external_size(text(datarep), incount)
-    start = read_integers(position, 1, 8)[0]
-    end = _end(start, nbytes, outsize)
-    if end > start:
-        message = _elements(inbuf, incount, datatype)
-        signature = _signature(datatype)
-        encode(signature, incount, message.pack(), view(outbuf, outsize)[start:end])
-    write_integer(position, end, 8)
-
-
-@entry
-def Unpack_external(
-    datarep: int, inbuf: int, insize: int, position: int, outbuf: int, outcount: int,
-    datatype: MPI.Datatype,
-) -> None:  # fmt: skip
-    nbytes = datatype.Pack_external_size(text(datarep), outcount)
-    start = read_integers(position, 1, 8)[0]
-    end = _end(start, nbytes, insize)
-    if end > start:
-        message = _elements(outbuf, outcount, datatype)
-        native = bytearray(message.nbytes)
-        decode(_signature(datatype), outcount, view(inbuf, insize)[start:end], native)
-        message.unpack(native)
-    write_integer(position, end, 8)
-
-
-@entry
-def Pack_external_size(datarep: int, incount: int, datatype: MPI.Datatype, size: int) -> None:
-    write_integer(size, datatype.Pack_external_size(text(datarep), incount), 8)
-
-
-# Statuses.
-
-
-@entry
-def Get_count(status: int, datatype: MPI.Datatype, count: int, width: int) -> None:
-    _counted(count, read_status(status).Get_count(datatype), width)
-
-
-@entry
-def Get_elements(status: int, datatype: MPI.Datatype, count: int, width: int) -> None:
-    _counted(count, read_status(status).Get_elements(datatype), width)
-
-
-@entry
-def Get_elements_x(status: int, datatype: MPI.Datatype, count: int) -> None:
-    _counted(count, read_status(status).Get_elements(datatype), 8)
-
-
-def _counted(address: int, count: int, width: int) -> None:
-    write_integer(address, count if width == 8 or count < 1 << 31 else MPI.UNDEFINED, width)
-
-
-@entry
-def Test_cancelled(status: int, flag: int) -> None:
-    write_integer(flag, read_status(status).Is_cancelled())
-
-
-def _set(change: Callable[[Any], object], address: int) -> None:
-    if address != IGNORED:
-        status = read_status(address)
-        change(status)
-        write_status(address, status)
-
-
-@entry
-def Status_set_cancelled(status: int, flag: int) -> None:
-    _set(lambda made: made.Set_cancelled(bool(flag)), status)
-
-
-@entry
-def Status_set_elements(status: int, datatype: MPI.Datatype, count: int) -> None:
-    _set(lambda made: made.Set_elements(datatype, count), status)
-
-
-@entry
-def Status_set_elements_x(status: int, datatype: MPI.Datatype, count: int) -> None:
-    _set(lambda made: made.Set_elements(datatype, count), status)
-
-
-def _field(name: str, place: int) -> None:
-    def get(status: int, value: int) -> None:
-        write_integer(value, read_integers(status, 5)[place])
-
-    def put(status: int, value: int) -> None:
-        write_integer(status + 4 * place, value)
-
-    ENTRIES[f"Status_get_{name}"] = get
-    ENTRIES[f"Status_set_{name}"] = put
-
-
-_field("source", 2)
-_field("tag", 3)
-_field("error", 4)
-
-
-def _copy_status(source: int, target: int) -> None:
-    write_integers(target, read_integers(source, 5))
-
-
-for _name in ("c2f", "f2c", "c2f08", "f082c", "f082f", "f2f08"):
-    ENTRIES[f"Status_{_name}"] = _copy_status
-
 # The names of MPI-1.
 for _old, _new in (
     ("Address", "Get_address"), ("Type_hvector", "Type_create_hvector"),
@@ -522,26 +353,3 @@ for _name in [name for name in ENTRIES if re.match(r"Type_(?!dup|get|create_f90)
         if _name not in _OF_MPI_1:
             ENTRIES[f"{_name}_c"] = ENTRIES[_name]
         ENTRIES[_name] = _small(ENTRIES[_name])
-
-
-# Integers of handles for Fortran, which are those of C here.
-
-
-def _same(prefix: str, letter: str) -> None:
-    def number(handle: Any) -> int:
-        return number_of(handle)
-
-    def same(value: int) -> int:
-        return value
-
-    for name in ("c2f", "toint"):
-        ENTRIES[f"{prefix}_{name}"] = number
-    for name in ("f2c", "fromint"):
-        ENTRIES[f"{prefix}_{name}"] = same
-
-
-for _prefix, _letter in (
-    ("Comm", "C"), ("Type", "D"), ("Request", "R"), ("Message", "M"), ("Op", "O"), ("Group", "G"),
-    ("Info", "I"), ("Errhandler", "E"), ("Session", "S"), ("Win", "W"), ("File", "F"),
-):  # fmt: skip
-    _same(_prefix, _letter)
