@@ -6,13 +6,13 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.checkers.describing import op_name, place
-from pysmpi.checkers.kinds.buffers import (
+from pysmpi.checkers.memory import WatchedRegion, overlap
+from pysmpi.checkers.memory_of_calls import (
     memory_of_arguments,
     memory_of_contribution,
     memory_of_operation,
     receives,
 )
-from pysmpi.checkers.memory import WatchedRegion, overlap
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.window_uses import (
     COMMUNICATE,
