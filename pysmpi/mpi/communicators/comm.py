@@ -26,6 +26,13 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.collective.calls import Collectives
 from pysmpi.mpi.communicators.fault_tolerance import FaultTolerance
+from pysmpi.mpi.communicators.members import (
+    create_all,
+    create_between,
+    duplicate,
+    side_of,
+    split_all,
+)
 from pysmpi.mpi.groups import locks as commlocks
 from pysmpi.mpi.groups.agreement import agree, share_later
 from pysmpi.mpi.groups.communicator import (
@@ -33,11 +40,9 @@ from pysmpi.mpi.groups.communicator import (
     Communicator,
     PredefinedCommunicator,
     check_intact,
-    connect,
-    new_communicator,
     world_communicator,
 )
-from pysmpi.mpi.groups.groups import Group, Members
+from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.groups.handle_types import IntercommHandle as Intercomm
 from pysmpi.mpi.groups.hardware import split_color
 from pysmpi.mpi.point_to_point.buffered import BufferedSends
@@ -191,7 +196,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
             "comm_dup",
             None,
             CONTEXT_BYTES,
-            lambda *_: _twin(communicator),
+            lambda *_: duplicate(communicator),
             self,
         )
         new = self._of(side_of(rank, agreement))
@@ -213,7 +218,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         communicator = self._usable()
         hints = _hints(rank, self, info)
         made, request = share_later(
-            rank, communicator, "comm_idup", CONTEXT_BYTES, lambda: _twin(communicator)
+            rank, communicator, "comm_idup", CONTEXT_BYTES, lambda: duplicate(communicator)
         )
         new = self._of(side_of(rank, made))
         _describe(rank, new, hints)
@@ -240,7 +245,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
         for pid in members:
             if pid not in communicator.group:
                 fail(ERR_GROUP, f"process {pid} of the group is not in the communicator", self)
-        make = _create_between if communicator.inter else _create_all
+        make = create_between if communicator.inter else create_all
         agreement = agree(
             rank, communicator, "comm_create", (communicator, members), CONTEXT_BYTES, make, self
         )
@@ -258,7 +263,7 @@ class Comm(PointToPoint, PartitionedCommunication, BufferedSends, Collectives, F
 
         value = communicator, color, key
         agreement = agree(
-            rank, communicator, "comm_split", value, CONTEXT_BYTES, _split_all, self, True
+            rank, communicator, "comm_split", value, CONTEXT_BYTES, split_all, self, True
         )
         sides = agreement.get(color)
         new = None if sides is None else side_of(rank, sides)
@@ -453,100 +458,6 @@ def class_for(impl: object) -> type[Comm]:
             if fits(impl):
                 return cls
     return Comm
-
-
-def side_of(rank: Rank, made: tuple[Communicator, Communicator]) -> Communicator:
-    """The side of a new communicator that a rank is on."""
-    one, other = made
-    return one if rank.pid in one.group else other
-
-
-def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
-    """A new communicator of the same processes, with the same topology."""
-    new = new_communicator(communicator.universe, communicator.group)
-    new.topology = communicator.topology
-    if not communicator.inter:
-        return new, new
-    other = new_communicator(communicator.universe, communicator.remote.group)
-    connect(new, other)
-    return new, other
-
-
-def _create_all(values: dict[int, tuple[Communicator, Members]]) -> dict[int, Communicator]:
-    """The new communicator of each process that is in its own group argument."""
-    result: dict[int, Communicator] = {}
-    for rank, (communicator, members) in values.items():
-        pid = communicator.group[rank]
-        if pid in result or pid not in members:
-            continue
-        new = new_communicator(communicator.universe, members)
-        for member in members:
-            result[member] = new
-    return result
-
-
-def _create_between(
-    mine: dict[int, tuple[Communicator, Members]], theirs: dict[int, tuple[Communicator, Members]]
-) -> dict[int, Communicator]:
-    """The sides of the new intercommunicator, for each process that is on one of them.
-
-    All ranks of a group pass the same group; if one of the two is empty, no communicator is made.
-    """
-    sides = []
-    for values in (mine, theirs):
-        communicator, members = values[0]
-        sides.append((communicator.universe, members))
-    if not all(len(members) for _, members in sides):
-        return {}
-    one, other = (new_communicator(universe, members) for universe, members in sides)
-    connect(one, other)
-    result = dict.fromkeys(one.group, one)
-    result.update(dict.fromkeys(other.group, other))
-    return result
-
-
-Colored = dict[int, tuple[Communicator, int, int]]  # rank -> color, key, after what it splits
-
-
-def _split_all(
-    mine: Colored, theirs: Colored | None = None
-) -> dict[int, tuple[Communicator, Communicator]]:
-    """The sides of the new communicator of each color; one and the same without a remote group.
-
-    Between two groups, only common colors make a communicator.
-    """
-    communicator = next(iter(mine.values()))[0]
-    near = _by_color(mine)
-    if theirs is None:
-        whole = {
-            color: new_communicator(
-                communicator.universe, [communicator.group[rank] for rank in ranks]
-            )
-            for color, ranks in near.items()
-        }
-        return {color: (new, new) for color, new in whole.items()}
-    far = _by_color(theirs)
-    result = {}
-    for color in near:
-        if color in far:
-            one = new_communicator(
-                communicator.universe, [communicator.group[rank] for rank in near[color]]
-            )
-            other = new_communicator(
-                communicator.universe, [communicator.remote.group[rank] for rank in far[color]]
-            )
-            connect(one, other)
-            result[color] = one, other
-    return result
-
-
-def _by_color(values: Colored) -> dict[int, list[int]]:
-    """The ranks of each color, ordered by key, then by their old rank."""
-    colors: dict[int, list[tuple[int, int]]] = {}
-    for rank, (_, color, key) in values.items():
-        if color != UNDEFINED:
-            colors.setdefault(color, []).append((key, rank))
-    return {color: [rank for _, rank in sorted(colors[color])] for color in sorted(colors)}
 
 
 def _hints(rank: Rank, comm: Comm, info: Info | None) -> Any:

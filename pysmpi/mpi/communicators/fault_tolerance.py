@@ -32,6 +32,7 @@ from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators import failures
 from pysmpi.mpi.communicators.failures import Agreement
+from pysmpi.mpi.communicators.members import twin
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.groups.agreement import agree, agree_later, share_later
 from pysmpi.mpi.groups.communicator import Communicator, connect, new_communicator
@@ -149,7 +150,7 @@ class FaultTolerance:
             "comm_shrink",
             None,
             CONTEXT_BYTES,
-            lambda *values: _twin(communicator),
+            lambda *values: twin(communicator),
         )
         return self._survivors(rank, agreement)
 
@@ -162,7 +163,7 @@ class FaultTolerance:
             fail(ERR_UNSUPPORTED_OPERATION, "with --on-failure continue, use Shrink", self)
         communicator = shadow(communicator)
         made, request = share_later(
-            rank, communicator, "comm_shrink", CONTEXT_BYTES, lambda: _twin(communicator)
+            rank, communicator, "comm_shrink", CONTEXT_BYTES, lambda: twin(communicator)
         )
         operation = RequestOperation(rank, self)
         operation.request = request
@@ -243,20 +244,10 @@ def shadow(communicator: Communicator) -> Communicator:
     """A communicator of the same processes that cannot be revoked."""
     kept = REVOCATION.of(communicator)
     if kept.shadow is None:
-        kept.shadow, other = _twin(communicator)
+        kept.shadow, other = twin(communicator)
         if communicator.inter:
             REVOCATION.of(communicator.remote).shadow = other
     return kept.shadow
-
-
-def _twin(communicator: Communicator) -> tuple[Communicator, Communicator]:
-    """Both sides of a new communicator of the same processes, without a topology."""
-    new = new_communicator(communicator.universe, communicator.group)
-    if not communicator.inter:
-        return new, new
-    other = new_communicator(communicator.universe, communicator.remote.group)
-    connect(new, other)
-    return new, other
 
 
 Flags = dict[int, tuple[int, int]]  # rank -> its pid and its flag
