@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pysmpi.abi.process import here
-from pysmpi.abi.sites import place_of, shown
+from pysmpi.abi.sites import later, shown
 from pysmpi.abi.timer import timed
 from pysmpi.abi.values import RejectedError
 from pysmpi.mpi.base.constants import ERR_ARG, ERR_COMM, ERR_REQUEST, ERR_TOPOLOGY, SUCCESS
@@ -125,7 +125,7 @@ def call_at(site: int, function: Callable[..., object], count: int) -> Callable[
         source = f"lambda _function: lambda {names}: _function({names})"
         template = _TEMPLATES[count] = eval(source, {"__name__": "__main__"})
     inner = template(function)
-    file, line, name = place_of(site)
+    file, line, name = later(site)
     code = inner.__code__
     code = code.replace(
         co_filename=file, co_firstlineno=line, co_name=name, co_qualname=name,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 
-from pysmpi.python.frames import shorten
+from pysmpi.python.frames import CallSite, place_later
 
 # Of the process, whichever functions a rank sees.
 _pipe, _read, _close, _spawn, _wait = os.pipe, os.read, os.close, os.posix_spawn, os.waitpid
 _variables = os.environ.copy()
 
 SHIFT = 44  # an address of program n is `n << SHIFT | offset`
+_UNKNOWN = "<compiled code>"
 _programs: list[str] = []
 _command: list[str | None] = []  # of addr2line, when it has been looked for
 
@@ -25,31 +27,38 @@ def number_of(path: str) -> int:
     return _programs.index(path) + 1
 
 
-def place_of(site: int) -> tuple[str, int, str]:
+def later(site: int) -> CallSite:
+    """The place for the code of a call, which is looked up when it is shown."""
+    number, offset = site >> SHIFT, site & (1 << SHIFT) - 1
+    if not 0 < number <= len(_programs):
+        return place_of(site)
+    return place_later(f"<{_programs[number - 1]}+{offset:#x}>", partial(place_of, site))
+
+
+def place_of(site: int) -> CallSite:
     """The file, line and function of a call, by its return address.
 
     Without debug information, the file is the program, and the line is 0.
     """
     number, offset = site >> SHIFT, site & (1 << SHIFT) - 1
     if not 0 < number <= len(_programs):
-        return "<compiled code>", 0, "?"
+        return CallSite(_UNKNOWN, 0, "?")
     path = _programs[number - 1]
     # The call is before the address to which it returns.
     lines = _answer("-f", "-C", "-e", path, f"{offset - 1:#x}").splitlines()
     if len(lines) < 2:
-        return path, 0, "?"
+        return CallSite(path, 0, "?")
     function = "?" if lines[0] == "??" else lines[0]
     name, _, rest = lines[1].rpartition(":")
     digits = rest.split()[0] if rest else ""
     if name.startswith("??") or not digits.isdigit():
-        return path, 0, function
-    return os.path.abspath(name), int(digits), function
+        return CallSite(path, 0, function)
+    return CallSite(os.path.abspath(name), int(digits), function)
 
 
 def shown(site: int) -> str:
     """The line and function of a call, as messages name them."""
-    file, line, function = place_of(site)
-    return f"{shorten(file)}:{line} in {function}"
+    return str(place_of(site))
 
 
 def _answer(*words: str) -> str:

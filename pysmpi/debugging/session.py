@@ -13,7 +13,7 @@ from pysmpi.debugging.prompt import Prompt
 from pysmpi.isolation.program_errors import format_error, strip
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
-from pysmpi.python.frames import program_frame, suspended_frame
+from pysmpi.python.frames import debug, program_frame, suspended_frame
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.deadlock import find_deadlock
@@ -40,6 +40,7 @@ class DebugSession(Instrument):
 
     def attach(self, run: InstrumentedRun) -> None:
         """Begin to debug a run."""
+        debug()
         self.simulation = run.simulation
         self.number = 0
         self.again = self._any = self.ended = False

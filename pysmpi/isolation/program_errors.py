@@ -18,7 +18,7 @@ from pysmpi.errors import PysmpiInternalError
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.internal_errors import may_raise_for_program
-from pysmpi.python.frames import CallSite, is_library, is_ours, is_own
+from pysmpi.python.frames import CallSite, is_library, is_ours, is_own, place, place_in
 from pysmpi.text import cell, ranges
 
 _RAISES = frozenset(dis.opmap[name] for name in ("RAISE_VARARGS", "RERAISE"))
@@ -32,7 +32,7 @@ def error_site(error: BaseException) -> CallSite | None:
     while trace is not None:
         code = trace.tb_frame.f_code
         if not is_ours(code.co_filename):
-            site = CallSite(code.co_filename, trace.tb_lineno, code.co_qualname)
+            site = place(code, trace.tb_lineno)
             fallback = site
             if not is_library(code.co_filename):
                 chosen = site
@@ -64,6 +64,10 @@ def _strip_stack(summary: traceback.TracebackException) -> None:
         seen.add(id(one))
         frames = [frame for frame in one.stack if not is_ours(frame.filename)]
         for frame in frames:
+            site = place_in(frame.filename)
+            if site is not None:
+                frame.filename, frame.lineno, frame.name = site
+                frame.colno = frame.end_colno = frame.end_lineno = None
             name = cell(frame.filename)
             if name is not None and frame.line is not None:  # which reads the line by its old name
                 frame.filename = name
@@ -234,7 +238,7 @@ def _signature(error: BaseException) -> tuple[object, ...]:
     while trace is not None:
         code = trace.tb_frame.f_code
         if not is_ours(code.co_filename):
-            places.append((code.co_filename, trace.tb_lineno))
+            places.append(place(code, trace.tb_lineno)[:2])
         trace = trace.tb_next
     return tuple(places)
 

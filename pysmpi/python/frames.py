@@ -26,6 +26,9 @@ _FILES = 10_000  # files whose owner is kept
 _origins: dict[str, int] = {}
 _SITES = 10_000  # call sites that are kept
 _sites: dict[tuple[int, int], tuple[CallSite, CodeType]] = {}  # by code and instruction
+# Code whose place in the program is looked up when it is shown, by its file name.
+_later: dict[str, Callable[[], CallSite]] = {}
+_debugged = False  # whether such places are looked up at once: debuggers read files by their names
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.
 stands: set[CodeType] = set()
@@ -40,6 +43,86 @@ class CallSite(NamedTuple):
 
     def __str__(self) -> str:
         return f"{shorten(self.file)}:{self.line} in {self.function}"
+
+
+class _LateSite(CallSite):
+    """A place that is looked up when it is used; until then it is only the file name of its code."""
+
+    _place: tuple[str, int, str] | None = None
+
+    def _found(self) -> tuple[str, int, str]:
+        if self._place is None:
+            file, line, function = _later[str(super().__getitem__(0))]()
+            self._place = file, line, function
+        return self._place
+
+    @property
+    def file(self) -> str:
+        return self._found()[0]
+
+    @property
+    def line(self) -> int:
+        return self._found()[1]
+
+    @property
+    def function(self) -> str:
+        return self._found()[2]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._found()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._found())
+
+    def __repr__(self) -> str:
+        return repr(CallSite(*self))
+
+    def __hash__(self) -> int:
+        return hash(self._found())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, tuple) and self._found() == tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: tuple[Any, ...]) -> bool:
+        return self._found() < tuple(other)
+
+    def __gt__(self, other: tuple[Any, ...]) -> bool:
+        return self._found() > tuple(other)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CallSite, self._found()
+
+
+def place_later(file: str, find: Callable[[], CallSite]) -> CallSite:
+    """The place for new code, such as a call of compiled code, which `find` looks up.
+
+    It is a file of this name until its place is shown.
+    """
+    if _debugged:
+        return find()
+    _later[file] = find
+    return CallSite(file, 1, "?")
+
+
+def debug() -> None:
+    """Look up the places of new code at once from now on."""
+    global _debugged
+    _debugged = True
+
+
+def place_in(file: str) -> CallSite | None:
+    """The place in the program of the code of a file, if this is looked up."""
+    find = _later.get(file)
+    return None if find is None else find()
+
+
+def place(code: CodeType, line: int) -> CallSite:
+    """The place in the program of a line of code."""
+    kind = _LateSite if code.co_filename in _later else CallSite
+    return kind(code.co_filename, line, code.co_qualname)
 
 
 def shorten(file: str) -> str:
@@ -171,7 +254,7 @@ def innermost_call(greenlet: Any) -> tuple[str, CallSite | None]:
     inner: FrameType | None = None
     while frame is not None and site is not None:
         code = frame.f_code
-        if code.co_filename == site.file and frame.f_lineno == site.line:
+        if place(code, frame.f_lineno)[:2] == site[:2]:
             break
         inner, frame = frame, frame.f_back
     if inner is None:
@@ -261,8 +344,7 @@ def _site(frame: FrameType) -> CallSite:
     if result is None:
         if len(_sites) >= _SITES:
             _sites.clear()
-        site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
-        result = _sites[key] = site, code
+        result = _sites[key] = place(code, frame.f_lineno), code
     return result[0]
 
 
