@@ -4,6 +4,7 @@ from typing import Any, Self
 class Process:
     timer: Any
     outside: int
+    kept: int
     def __new__(cls, stack: int, objects: dict[int, Any]) -> Self: ...
     def load(
         self,
@@ -14,8 +15,9 @@ class Process:
         number: int,
         size: int,
         libraries: tuple[tuple[str, int, int], ...],
+        file: int,
         /,
-    ) -> tuple[int, ...]: ...
+    ) -> tuple[tuple[int, ...], bool]: ...
     def open(
         self, path: str, number: int, size: int, libraries: tuple[tuple[str, int, int], ...], /
     ) -> tuple[int, ...]: ...

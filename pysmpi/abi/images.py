@@ -42,6 +42,13 @@ class ImagePlan:
 
     parts: list[PrivateFile] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # files that have to be loaded before
+    copy: FileCopy | None = None  # that all ranks can load
+
+    def close(self) -> None:
+        """No rank loads its files any more."""
+        if self.copy is not None:
+            self.copy.close()
+            self.copy = None
 
 
 class ImagePlanner:
@@ -164,6 +171,34 @@ def load(
             copy.share(base)
     loaded[root.library.path] = path
     return bases[0]
+
+
+def load_alone(
+    plan: ImagePlan,
+    loaded: dict[str, str],
+    into: Callable[[str, int, int, tuple[()], int], tuple[tuple[int, ...], bool]],
+) -> int:
+    """Load the program of a plan with no other file; its base address. Raises `OSError`.
+
+    `into` is that of `load`, but gets the descriptor of the file, too. It returns whether the file
+    can be loaded again: then one copy serves all ranks, and each has its own data in memory.
+    """
+    (root,) = plan.parts
+    copy, plan.copy = plan.copy or _copy(root, loaded), None
+    again = False
+    try:
+        path = copy.path()
+        size = root.library.size
+        (base,), again = into(path, root.number << sites.SHIFT, size, (), copy.descriptor)
+        if again:
+            plan.copy = copy
+        else:
+            copy.share(base)
+    finally:
+        if not again:
+            copy.close()
+    loaded[root.library.path] = path
+    return base
 
 
 def _copy(part: PrivateFile, loaded: dict[str, str]) -> FileCopy:

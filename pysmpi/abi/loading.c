@@ -3,8 +3,10 @@
 #include "process.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 tables
@@ -32,6 +34,29 @@ store(void *target, const void *data, size_t size)
         return -1;
     memcpy(target, data, size);
     return 0;
+}
+
+/* The loader knows a loaded file by its device and number, which follow each other somewhere in its
+   own part of the map: a number that no file has takes the place of the latter. */
+int
+forget_file(struct link_map *map, int file)
+{
+    static uint64_t last = UINT64_MAX;
+    struct stat about;
+    uint64_t *number = NULL;
+    if (fstat(file, &about) != 0)
+        return 0;
+    uint64_t *const words = (uint64_t *)(void *)map;
+    const size_t count = malloc_usable_size(map) / sizeof *words;
+    for (size_t i = sizeof *map / sizeof *words; i + 1 < count; i++)
+        if (words[i] == about.st_dev && words[i + 1] == about.st_ino) {
+            if (number != NULL)
+                return 0;
+            number = &words[i + 1];
+        }
+    if (number != NULL)
+        *number = last--;
+    return number != NULL;
 }
 
 static int
@@ -91,7 +116,8 @@ redirect(const struct link_map *map, int kind, Process *process)
             if (ours == NULL)
                 continue;
             ours += type == ADDRESS ? entry->r_addend : 0;
-            if (store((void *)(map->l_addr + entry->r_offset), &ours, sizeof ours) < 0)
+            char **slot = (char **)(map->l_addr + entry->r_offset);
+            if (*slot != ours && store(slot, &ours, sizeof ours) < 0)
                 return -1;
         }
     return 0;

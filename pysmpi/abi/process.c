@@ -38,6 +38,9 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     mprotect(self->stack, GUARD, PROT_NONE);
     pthread_mutex_lock(&processes_lock);
     self->next = processes;
+    self->link = &processes;
+    if (processes != NULL)
+        processes->link = &self->next;
     processes = self;
     pthread_mutex_unlock(&processes_lock);
     return (PyObject *)self;
@@ -46,20 +49,20 @@ process_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void
 process_dealloc(Process *self)
 {
-    pthread_mutex_lock(&processes_lock);
-    for (Process **each = &processes; *each != NULL; each = &(*each)->next)
-        if (*each == self) {
-            *each = self->next;
-            break;
-        }
-    pthread_mutex_unlock(&processes_lock);
+    if (self->link != NULL) {
+        pthread_mutex_lock(&processes_lock);
+        *self->link = self->next;
+        if (self->next != NULL)
+            self->next->link = self->link;
+        pthread_mutex_unlock(&processes_lock);
+    }
     while (self->endings != NULL) {
         ending *last = self->endings;
         self->endings = last->next;
         free(last);
     }
     /* No rank can have a buffer in them any more; but a thread may still run. */
-    const int stays = may_have_threads(self);
+    const int stays = may_have_threads(self) || self->kept;
     if (!stays)
         close_images(self);
     free(self->bindings);
@@ -228,30 +231,33 @@ bases_of(const Process *self, int first)
     return result;
 }
 
-/* load(stdout, stderr, shared, path, number, size, libraries): load a copy of a program; the base
-   addresses of it and its libraries. These are (name, number, size), in the order of constructors. */
+/* load(stdout, stderr, shared, path, number, size, libraries, file): load a copy of a program; the
+   base addresses of it and its libraries, and whether `file`, its descriptor, can be loaded again
+   under another path. `file` is -1 if no other rank shall load it. The libraries are (name, number,
+   size), in the order of constructors. */
 static PyObject *
 process_load(Process *self, PyObject *args)
 {
     const char *path;
-    int buffering[2];
+    int buffering[2], file;
     Py_ssize_t number, size;
     PyObject *libraries;
-    if (!PyArg_ParseTuple(args, "iiisnnO!", &buffering[0], &buffering[1], &self->shared, &path,
-                          &number, &size, &PyTuple_Type, &libraries))
+    if (!PyArg_ParseTuple(args, "iiisnnO!i", &buffering[0], &buffering[1], &self->shared, &path,
+                          &number, &size, &PyTuple_Type, &libraries, &file))
         return NULL;
     for (int i = 0; i < 3; i++)
         self->streams[i] = stream(i, i == 0 ? _IOFBF : buffering[i - 1]);
     begin_options(&self->options);
     install(self); /* the program gets a copy of `stdout` */
     const image *program = load_images(self, path, number, size, libraries);
+    const int again = file >= 0 && program != NULL && forget_file(program->map, file);
     uninstall(self);
     running = NULL;
     if (program == NULL)
         return NULL;
     self->base = program->base;
     self->size = program->size;
-    return bases_of(self, 0);
+    return Py_BuildValue("NN", bases_of(self, 0), PyBool_FromLong(again));
 }
 
 /* open(path, number, size, libraries): load a library that the program opens; base addresses. */
@@ -274,7 +280,11 @@ process_close(Process *self, PyObject *Py_UNUSED(args))
     fflush(ours[1]); /* of libraries that ranks share, such as that of C++ */
     for (int i = 0; i < 3; i++)
         if (self->streams[i] != NULL) {
-            fclose(self->streams[i]);
+            /* The C library looks for a stream among those of all ranks before it closes it. */
+            if (self->kept)
+                fflush(self->streams[i]);
+            else
+                fclose(self->streams[i]);
             self->streams[i] = NULL;
         }
     Py_RETURN_NONE;
@@ -283,6 +293,7 @@ process_close(Process *self, PyObject *Py_UNUSED(args))
 static PyMemberDef process_members[] = {
     {"timer", T_OBJECT, offsetof(Process, timer), 0, NULL},
     {"outside", T_INT, offsetof(Process, outside), 0, NULL},
+    {"kept", T_INT, offsetof(Process, kept), 0, NULL},
     {NULL},
 };
 

@@ -53,7 +53,7 @@ typedef struct {
 /* A loaded copy of the program or of a library. */
 typedef struct {
     void *handle; /* of dlopen */
-    const struct link_map *map;
+    struct link_map *map;
     uintptr_t base; /* its addresses, and their bytes */
     size_t size;
     Py_ssize_t number; /* of the file, in the upper bits of the places of its calls */
@@ -104,7 +104,8 @@ typedef struct Process {
     int starts_threads;   /* whether libraries start some for it */
     volatile int leaving; /* whether one has called exit */
     int late;             /* interruptions that the timer has put off */
-    struct Process *next; /* of all processes */
+    struct Process *next, **link; /* of all processes, and what points to this one */
+    int kept; /* whether nothing is released at its end: the process of Python ends soon */
     ending *endings;
     options options;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
@@ -223,6 +224,8 @@ typedef struct {
 #endif
 
 tables tables_of(const struct link_map *map);
+/* Let the loader load the file of a loaded one again; 0 if it would take both for one. */
+int forget_file(struct link_map *map, int file);
 /* Let a file call our functions; `process` is that of a program. */
 int redirect(const struct link_map *map, int kind, Process *process);
 /* Copy data to where the loader may have made the memory read-only. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from signal import Signals
 from typing import Any
 from weakref import WeakSet
@@ -14,6 +15,7 @@ from pysmpi.abi.process import C_OPTIONS, CompiledProcess, put
 from pysmpi.abi.timer import EntryTimer
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import read_bytes
+from pysmpi.isolation.kinds.environment import variables_here
 from pysmpi.isolation.loading.loader import RankProgram
 from pysmpi.isolation.loading.needed_libraries import located
 from pysmpi.mpi.base.ranks import current
@@ -56,6 +58,7 @@ class CompiledProgram(RankProgram):
 
     stack = STACK
     shared = False  # whether ranks share the data of the program, too
+    plan = images.ImagePlan()
     chosen: tuple[str, ...] = ()  # libraries of which ranks have copies beside the usual ones
 
     def __init__(self, path: str, arguments: Sequence[str] = ()) -> None:
@@ -63,7 +66,7 @@ class CompiledProgram(RankProgram):
         self.path = os.path.abspath(path)
         self.arguments = [path, *arguments]
         self.processes: WeakSet[CompiledProcess] = WeakSet()
-        self.loaded: tuple[object, ...] = ()  # what ranks share
+        self.loaded: Any = ()  # what ranks share
 
     def configure(self, settings: Any) -> bool:
         self.stack = settings.value("contexts/stack-size")
@@ -100,6 +103,9 @@ class CompiledProgram(RankProgram):
         except OSError as error:
             raise UsageError(f"{self.name}: {error}") from None
 
+    def close(self) -> None:
+        self.plan.close()
+
     def main(self) -> Callable[[], object]:
         return self._run
 
@@ -110,14 +116,13 @@ class CompiledProgram(RankProgram):
             timer = rank.timer = EntryTimer(rank.timer, rank)
         process = CompiledProcess(self.stack)
         process.program = self
+        process.kept = self.last
         put(process)
         inactive.OWN_GUARD.put(rank, process.guard)
         environment.start(options=C_OPTIONS)
         base = self._load(process)
         words = tuple(os.fsencode(word) for word in self.arguments or ())
-        variables = tuple(
-            os.fsencode(name) + b"=" + os.fsencode(value) for name, value in os.environ.items()
-        )
+        variables = tuple([b"=".join(pair) for pair in variables_here().items()])
         size = sum(len(text) + 10 for text in (*words, *variables))
         if 2 * size > self.stack:
             raise UsageError(
@@ -144,15 +149,20 @@ class CompiledProgram(RankProgram):
         # The second rank and those after it share what the first one has loaded.
         sharing = (2 if self.processes else 1) if self.shared else 0
 
-        def load(*copy: Any) -> tuple[int, ...]:
-            self.loaded = copy
-            return process.load(buffering, 2, sharing, *copy)
+        def load(
+            path: str, number: int, size: int, libraries: tuple[tuple[str, int, int], ...]
+        ) -> tuple[int, ...]:
+            self.loaded = path, number, size, libraries
+            return process.load(buffering, 2, sharing, path, number, size, libraries, -1)[0]
 
         try:
             if sharing == 2:
                 base = load(*self.loaded)[0]
-            else:
+            elif sharing or len(self.plan.parts) > 1:
                 base = images.load(self.plan, process.loaded, load)
+            else:
+                load_alone = partial(process.load, buffering, 2, 0)
+                base = images.load_alone(self.plan, process.loaded, load_alone)
         except OSError as error:
             raise UsageError(f"{self.name}: cannot be loaded: {error}") from None
         self.processes.add(process)

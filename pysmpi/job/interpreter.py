@@ -98,6 +98,7 @@ class Interpreter:
         shadowing: Shadowing | None = None,
     ) -> None:
         self.program = program
+        self.programs = [program]  # with those of further ranks
         self.mpi = mpi
         self.arrive = arrive
         self.rules = Rules([*program.private, *private], shared)
@@ -198,6 +199,8 @@ class Interpreter:
             self.children.end(well=False)
             self.patches.undo()
         finally:
+            for program in self.programs:
+                program.close()
             forget_sites()
             _running.remove(self)
 
@@ -271,6 +274,7 @@ class Interpreter:
 
     def admit(self, program: RankProgram) -> None:
         """Know the private modules of one more program."""
+        self.programs.append(program)
         for name in program.private:
             self.rules.ordered.setdefault(name, True)
 

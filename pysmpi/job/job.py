@@ -265,6 +265,7 @@ class Job:
         parts: list[ProgramPart] = []
         begin = 0
         for number, segment in enumerate(self.segments):
+            segment.program.last = self.last
             if segment.program is not self.program:
                 segment.program.prepare()
                 self.interpreter.admit(segment.program)

@@ -126,6 +126,13 @@ class _Variables(dict[Any, Any]):
         return dict, (self.own().copy(),)
 
 
+def variables_here() -> dict[bytes, bytes]:
+    """The variables of the process that runs, on POSIX systems."""
+    data: Any = os.environ._data
+    result: dict[bytes, bytes] = data.own() if isinstance(data, _Variables) else data
+    return result
+
+
 def _patch_environ(patches: Patches) -> None:
     if os.name != "posix":
         return

@@ -63,6 +63,7 @@ class RankProgram:
     # Gets the code that a rank is about to run.
     starting: Callable[[CodeType], object] | None = None
     exchange: Exchange | None = None  # of the state of the ranks that run it
+    last = False  # whether the process of the simulator ends after the run
 
     def configure(self, settings: Any) -> bool:
         """Take what acts on compiled programs from the settings of a run; whether this is one."""
@@ -70,6 +71,9 @@ class RankProgram:
 
     def prepare(self) -> None:
         """Find and compile the program, once for all ranks; raises `SyntaxError`."""
+
+    def close(self) -> None:
+        """No rank begins the program any more."""
 
     def identity(self) -> dict[str, object]:
         """The identity of the program in a form for JSON: its name, arguments and text.
