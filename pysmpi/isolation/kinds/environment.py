@@ -128,7 +128,7 @@ class _Variables(dict[Any, Any]):
 
 def variables_here() -> dict[bytes, bytes]:
     """The variables of the process that runs, on POSIX systems."""
-    data: Any = os.environ._data
+    data: Any = vars(os.environ)["_data"]
     result: dict[bytes, bytes] = data.own() if isinstance(data, _Variables) else data
     return result
 
