@@ -10,7 +10,7 @@ from signal import Signals
 from pysmpi.abi import chapters, engine, sites, smpi
 from pysmpi.abi import process as process_calls
 from pysmpi.abi.copies import original_of
-from pysmpi.abi.entry import ENTRIES, EntryPoint, Refusal, allowed_outside
+from pysmpi.abi.entry import ENTRIES, EntryPoint, Refusal
 from pysmpi.abi.process import CompiledProcess, here, process_of_caller
 from pysmpi.abi.staging import LibraryEntry
 from pysmpi.abi.table import Function, functions
@@ -123,7 +123,7 @@ def start() -> None:
         handlers.append(entry)
         direct.append(partial(_first_of_library, direct, number, function, name))
     for number, name in enumerate(engine.functions()):
-        if number >= len(CALLS) and not allowed_outside(name):
+        if number >= len(CALLS):
             _refusals[number] = Refusal(name, handlers[number])
     refusals = [_refusals.get(number, handler) for number, handler in enumerate(handlers)]
     _started.append((handlers, refusals, direct))

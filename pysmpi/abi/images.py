@@ -11,8 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from shutil import rmtree
-from tempfile import mkdtemp
 
 from pysmpi.abi import elf, engine, sites
 from pysmpi.abi.copies import FileCopy, short_name
@@ -138,6 +136,9 @@ def load(
     one, its number and size, and the same of the others; it returns base addresses. Raises
     `OSError`.
     """
+    from shutil import rmtree  # most programs have no libraries of their own
+    from tempfile import mkdtemp
+
     root = plan.parts[-1]
     others = [part for part in plan.parts[:-1] if part.library.path not in loaded]
     folder, before = "", -1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from typing import Any
@@ -166,7 +165,7 @@ def getpid() -> int:
 
 def hostname(address: int, size: int) -> int:
     """The name of the rank's host."""
-    data = socket.gethostname().encode()[: size - 1] + b"\0"
+    data = os.uname().nodename.encode()[: size - 1] + b"\0"
     engine.view(address, len(data))[:] = data
     return 0
 

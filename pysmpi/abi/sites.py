@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from functools import partial
 
 from pysmpi.python.frames import CallSite, place_later
 
 # Of the process, whichever functions a rank sees.
 _pipe, _read, _close, _spawn, _wait = os.pipe, os.read, os.close, os.posix_spawn, os.waitpid
+_access = os.access
 _variables = os.environ.copy()
 
 SHIFT = 44  # an address of program n is `n << SHIFT | offset`
@@ -20,8 +20,6 @@ _command: list[str | None] = []  # of addr2line, when it has been looked for
 
 def number_of(path: str) -> int:
     """The number of a program, whose lines can be looked up from now on."""
-    if not _command:
-        _command.append(shutil.which("addr2line"))
     if path not in _programs:
         _programs.append(path)
     return _programs.index(path) + 1
@@ -61,12 +59,23 @@ def shown(site: int) -> str:
     return str(place_of(site))
 
 
+def _on_path(command: str) -> str | None:
+    """The file of a command of the process; `shutil.which` is of the rank that runs."""
+    for folder in _variables.get("PATH", os.defpath).split(os.pathsep):
+        file = os.path.join(folder, command)
+        if _access(file, os.X_OK) and os.path.isfile(file):
+            return file
+    return None
+
+
 def _answer(*words: str) -> str:
     """The output of addr2line; empty if there is none.
 
     The process has ended when this returns: a child that goes on would count as one of the rank's.
     """
-    command = _command[0] if _command else None
+    if not _command:
+        _command.append(_on_path("addr2line"))
+    command = _command[0]
     if command is None:
         return ""
     source, target = _pipe()

@@ -88,6 +88,13 @@ class RunCommand(Sectioned):
             ctx.params["nprocs"] = ranks_of_hostfile(hostfile, ctx.params.get("map_by"))
         return found
 
+    def make_parser(self, ctx: click.Context) -> Any:
+        parser = super().make_parser(ctx)
+        # Click takes any option for a long one first, and looks for similar names if it is none.
+        for name, option in parser._short_opt.items():
+            parser._long_opt.setdefault(name, option)
+        return parser
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         program = "[-m MODULE | -c CODE | PROGRAM] [ARG...]"
         return ["[OPTIONS]", program, f"[: [-n N] {program}]..."]

@@ -8,16 +8,19 @@ rank 2=node-1               # the next core of the host
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
 from pysmpi.text import whole
 
-_FIRST = re.compile(r"rank\s+\S+\s*=", re.IGNORECASE)
-_LINE = re.compile(
-    r"rank\s+(?P<rank>\d+)\s*=\s*(?P<host>\S+)(?:\s+slots?\s*=\s*(?P<slot>[0-9:,*-]+))?",
-    re.IGNORECASE,
-)
+_LINE = r"rank\s+(?P<rank>\d+)\s*=\s*(?P<host>\S+)(?:\s+slots?\s*=\s*(?P<slot>[0-9:,*-]+))?"
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """A pattern, which takes long to compile: most host files have no such line."""
+    return re.compile(text, re.IGNORECASE)
 
 
 class RankLine(NamedTuple):
@@ -35,12 +38,14 @@ class RankLine(NamedTuple):
 
 def is_rank_line(content: str) -> bool:
     """Whether a line of a host file, without comments, places a rank."""
-    return _FIRST.match(content) is not None
+    if content[:4].lower() != "rank":
+        return False
+    return _pattern(r"rank\s+\S+\s*=").match(content) is not None
 
 
 def read_rank_line(content: str, where: str) -> RankLine:
     """The rank that a line places. Raises UsageError."""
-    match = _LINE.fullmatch(content)
+    match = _pattern(_LINE).fullmatch(content)
     rank = None if match is None else whole(match["rank"], 9)
     if match is None or rank is None:
         raise UsageError(f'{where}: expected "rank N=HOST slot=CORE", got "{content}"')

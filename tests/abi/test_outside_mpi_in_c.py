@@ -70,7 +70,7 @@ def test_starting_and_ending_change_no_boundary(
 
 
 @pytest.mark.parametrize("compute", ["none", "native"])
-def test_a_line_is_looked_up_once_for_all_ranks(
+def test_lines_are_looked_up_when_they_are_shown(
     program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compute: str
 ) -> None:
     """A look takes as long as several ranks; calls before MPI_Init are no exception."""
@@ -79,4 +79,9 @@ def test_a_line_is_looked_up_once_for_all_ranks(
     answer = sites._answer
     monkeypatch.setattr(sites, "_answer", lambda *words: places.append(words[-1]) or answer(*words))
     pysmpi.run(new, nprocs=4, args=["allowed"], compute=compute)
+    assert places == []
+
+    trace = tmp_path / "trace.jsonl"
+    pysmpi.run(new, nprocs=4, args=["allowed"], compute=compute, trace=trace)
+    assert "outside.c:" in trace.read_text()
     assert places and len(places) == len(set(places))

@@ -267,7 +267,7 @@ def _all_children() -> set[int] | None:
     try:
         for task in _listdir("/proc/self/task"):
             try:
-                with _open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+                with _open(f"/proc/self/task/{task}/children", "rb") as file:
                     result.update(map(int, file.read().split()))
             except ProcessLookupError:
                 continue  # The thread has ended.
