@@ -46,7 +46,7 @@ class CallSite(NamedTuple):
 
 
 class _LateSite(CallSite):
-    """A place that is looked up when it is used; until then it is only the file name of its code."""
+    """A place that is looked up when it is used; until then, a file name."""
 
     _place: tuple[str, int, str] | None = None
 

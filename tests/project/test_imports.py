@@ -23,6 +23,9 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.__main__": {"pysmpi.cli.main": "signals are handled before the rest is loaded"},
     "pysmpi.analysis.communication": {"networkx": _GRAPHS},
     "pysmpi.analysis.figure": {"matplotlib": _EXTRA},
+    "pysmpi.abi.images": dict.fromkeys(
+        ("shutil", "tempfile"), "most compiled programs have no libraries of their own"
+    ),
     "pysmpi.api": {"pysmpi.analysis.energy": "only platforms that give a power"},
     "pysmpi.instruments": {
         "pysmpi.analysis.observation": _OUTPUT,
