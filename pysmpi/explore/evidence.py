@@ -19,7 +19,8 @@ import tempfile
 from collections.abc import Sequence
 
 from pysmpi.checkers import CheckSession, listeners
-from pysmpi.explore.executor import OUTPUT, Trial, redirect
+from pysmpi.explore.executions import Trial
+from pysmpi.explore.executor import OUTPUT, redirect
 from pysmpi.explore.guide import StrategyGuide
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.explore.strategy import TIME

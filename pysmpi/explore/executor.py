@@ -1,8 +1,9 @@
 """Executions of a program, many and fast: each is a child of one prepared process.
 
 The job is prepared once, up to the moment at which its first rank would begin. Each execution is a
-fork of the process in this state. So executions cannot affect each other, they start at once, they
-run on several cores, and one that never ends can be killed.
+copy of the process in this state. So executions cannot affect each other, they start at once, they
+run on several cores, and one that never ends can be killed. The executions of a search are copies
+of a process that has gone on to the first choice, if that is possible (`Snapshot`).
 """
 
 from __future__ import annotations
@@ -11,164 +12,48 @@ import gc
 import io
 import os
 import pickle
-import re
 import select
 import signal
+import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
 from importlib import import_module
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, cast
 
 from pysmpi.checkers import CheckSession, listeners
+from pysmpi.explore.executions import (
+    Decider,
+    Executions,
+    JobMaker,
+    LimitedExecutions,
+    T,
+    Trial,
+)  # fmt: skip
 from pysmpi.explore.files import FileWatch
+from pysmpi.explore.observer import Observer
+from pysmpi.explore.snapshot import Snapshot, SnapshotServer, possible
 from pysmpi.explore.untimed import Untimed
+from pysmpi.explore.warming import warm
 from pysmpi.isolation import simulator
-from pysmpi.job.job import Job
-from pysmpi.kernel.choices import Alternative, Control
+from pysmpi.kernel.choices import ORDER, SEND, Alternative, Control
 from pysmpi.kernel.engine import Engine
-from pysmpi.own_process import interruption
+from pysmpi.own_process import copies, interruption
+from pysmpi.own_process.copies import copy_process
 from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result
 
 # A rank has its own; installed before any run.
-_fork, _leave, _kill, _waitpid, _getpid = os.fork, os._exit, os.kill, os.waitpid, os.getpid
+_leave, _kill, _waitpid, _getpid = os._exit, os.kill, os.waitpid, os.getpid
 _pipe, _close, _dup2, _poll = os.pipe, os.close, os.dup2, select.poll
+_pread, _memfd = os.pread, getattr(os, "memfd_create", None)
 
 _SLICE = 0.1  # (s) of a wait, after which it is checked whether a signal has arrived
 OUTPUT = 1 << 20  # bytes of output that are kept
 _LOADED = {"pysmpi", "numpy", "scipy", *sys.stdlib_module_names}
-
-T = TypeVar("T")
-JobMaker = Callable[[], Job]
-
-# Makes a job with a number of ranks and arguments of the program.
-JobFactory = Callable[[int, Sequence[str]], Job]
-
-
-class Decider(Protocol):
-    """Decides the choices of one execution."""
-
-    def pick(self, kind: str, options: Sequence[Alternative]) -> int:
-        """The index of an option."""
-        ...
-
-    def attach(self, control: Control) -> None:
-        """Decide and watch a run."""
-
-    def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
-        """The execution begins in this process; `output` is the descriptor of its output."""
-
-    def summary(self) -> object:
-        """The record of the decider, for the parent."""
-
-    def schedule(self) -> object:
-        """The schedule that repeats the execution."""
-
-
-@dataclass
-class Trial:
-    """The outcome of one execution; `trace` is the record of its decider."""
-
-    status: int = 0
-    error: str | None = None
-    output: bytes = b""
-    returns: str = ""
-    schedule: str = ""
-    seconds: float = 0.0  # of wall time
-    killed: bool = False
-    trace: Any = None
-    modules: Sequence[str] = ()  # that the execution has loaded for all ranks
-    shares_files: bool = False  # whether ranks used files that others had changed
-
-    @property
-    def failed(self) -> bool:
-        """Whether the program failed."""
-        return self.status != 0
-
-    @property
-    def cause(self) -> str:
-        """The cause of a failure, the same for failures of one kind."""
-        if not self.failed:
-            return ""
-        if self.killed:
-            return "no end"
-        if self.error:
-            lines = self.error.strip().splitlines()
-            head = lines[0].partition(" at t=")[0].partition(":")[0]
-            places = [i for i, line in enumerate(lines) if line.lstrip().startswith('File "')]
-            if not places:
-                # Of a deadlock, the lines at which ranks wait.
-                waits = {
-                    found[1]
-                    for line in lines[1:]
-                    if (found := re.match(r"  ranks? .*\s(\S+:\d+)\b", line))
-                }
-                return f"{head} at {', '.join(sorted(waits))}" if waits else head
-            kinds = [
-                line.partition(":")[0] for line in lines[places[-1] :] if not line.startswith(" ")
-            ]
-            return f"{head}: {(kinds or [''])[0]} in {lines[places[-1]].strip()}"
-        return f"exit status {self.status}"
-
-    @property
-    def result(self) -> tuple[Any, ...]:
-        """The result of the program: its lines of output in any order, and its return values."""
-        return tuple(sorted(self.output.splitlines())), self.returns
-
-
-class ExecutionsLost(Exception):
-    """Executions have no outcome, for a reason outside of the program."""
-
-
-class Executions(Protocol):
-    """Executes a job under many deciders, some at the same time."""
-
-    def serve(self, work: Callable[[Executions], T]) -> T:
-        """Return `work(self)`, which calls the other methods."""
-        ...
-
-    def submit(self, decider: Decider, tag: object) -> None:
-        """Begin an execution."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether the largest number of executions runs."""
-        ...
-
-    @property
-    def idle(self) -> bool:
-        """Whether no execution runs."""
-        ...
-
-    def next(self) -> tuple[Any, Trial]:
-        """Wait for the end of an execution; return its tag and its outcome."""
-        ...
-
-    def stop(self) -> list[object]:
-        """Give up all executions; return their tags."""
-        ...
-
-
-class LimitedExecutions:
-    """At most `jobs` executions at a time."""
-
-    jobs: int
-    _running: Sized
-
-    @property
-    def busy(self) -> bool:
-        """Whether the largest number of executions runs."""
-        return len(self._running) >= self.jobs
-
-    @property
-    def idle(self) -> bool:
-        """Whether no execution runs."""
-        return len(self._running) == 0
 
 
 class _Served(BaseException):
@@ -180,12 +65,11 @@ class _InChild(BaseException):
 
 
 class _Child:
-    def __init__(
-        self, pid: int, tag: object, end: int, output: IO[bytes], answer: IO[bytes]
-    ) -> None:
+    """An execution; one of a snapshot has no process number here."""
+
+    def __init__(self, pid: int | None, tag: object, output: IO[bytes], answer: IO[bytes]) -> None:
         self.pid = pid
         self.tag = tag
-        self.end = end  # of a pipe that the child closes at its end
         self.output = output
         self.answer = answer
         self.begun = time.monotonic()
@@ -195,8 +79,11 @@ class _Child:
 class Executor(Untimed, LimitedExecutions):
     """Executes a job under many deciders, `jobs` at a time.
 
-    An execution that takes longer than `timeout` seconds is killed.
+    An execution that takes longer than `timeout` seconds is killed. Without `snapshots`, each one
+    begins anew.
     """
+
+    snapshots = True
 
     _control: Control  # of the job, from its start on
     _simulation: Simulation
@@ -206,7 +93,11 @@ class Executor(Untimed, LimitedExecutions):
         self.jobs = jobs
         self.timeout = timeout
         self.done = 0
+        # By the descriptor of a pipe that an execution closes at its end.
         self._running: dict[int, _Child] = {}
+        self._snapshot: Snapshot | None = None
+        self._server: SnapshotServer | None = None  # in the process of a snapshot
+        self._end = -1  # of an execution: the pipe that it closes
         self._decider: Decider | None = None
         self._answer: IO[bytes] | None = None
         self._output: IO[bytes] | None = None
@@ -227,6 +118,9 @@ class Executor(Untimed, LimitedExecutions):
             self._session = CheckSession(checkers)
             job.instruments.append(self._session)
         job.instruments.append(self)
+        copies.prepare()
+        self.snapshots = self.snapshots and possible()
+        warm(job.options)
         try:
             job.run()
         except _Served:
@@ -270,38 +164,94 @@ class Executor(Untimed, LimitedExecutions):
         self._report(result)
 
     def _pick(self, kind: str, options: Sequence[Alternative]) -> int:
-        assert self._decider is not None
-        return self._decider.pick(kind, options)
+        if self._server is not None and len(options) > 1 and kind not in (ORDER, SEND):
+            self._stand(self._server)
+        decider = self._decider
+        assert decider is not None
+        picked = decider.pick(kind, options)
+        if decider.given_up and not self._files.outside:
+            self._send(Trial())  # nothing of its end counts
+        return picked
 
     # In the parent.
 
     def submit(self, decider: Decider, tag: object) -> None:
         """Begin an execution, in a child that leaves `work` and runs the job."""
         interruption.check()
-        output, answer = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        snapshot = self._snapshot_for(decider)
+        if snapshot is not None:
+            output, answer = _file(), _file()
+            mine, its = _pipe()
+            descriptors = output.fileno(), answer.fileno(), its
+            begun = snapshot.begin(mine, cast(Observer, decider), descriptors)
+            _close(its)
+            if begun:
+                self._running[mine] = _Child(None, tag, output, answer)
+                return
+            _close(mine)
+            self._drop_snapshot()
+        self._begin(decider, tag)
+
+    def _begin(self, decider: Decider, tag: object, server: socket.socket | None = None) -> int:
+        """Begin an execution, or a snapshot that answers requests; the number of its process."""
+        output, answer = _file(), _file()
         sys.stdout.flush()
         sys.stderr.flush()
         mine, its = _pipe()
         parent = _getpid()
-        pid = _fork()
+        pid = copy_process()
         if pid:
             _close(its)
-            self._running[mine] = _Child(pid, tag, mine, output, answer)
-            return
+            if server is None:
+                self._running[mine] = _Child(pid, tag, output, answer)
+            else:
+                _close(mine)
+            return pid
         end_with_parent(parent)
         interruption.disregard()
         _close(mine)
         simulator.begin()
-        self._answer, self._output = answer, output
+        if self._snapshot is not None:
+            self._snapshot.connection.close()
+        self._answer, self._output, self._end = answer, output, its
         self._decider = decider
         self._files.begin()
         self._begun = time.perf_counter()
         redirect(output.fileno())
+        if server is not None:
+            self._server = SnapshotServer(server)
         control = self._control
         decider.attach(control)
         decider.enter(self._simulation, output.fileno(), self._files)
         control.begin()
         raise _InChild
+
+    def _snapshot_for(self, decider: Decider) -> Snapshot | None:
+        """The snapshot from which an execution can begin; None if there is none."""
+        if not self.snapshots or not isinstance(decider, Observer):
+            return None
+        if self._snapshot is not None and self._snapshot.fits(decider):
+            return self._snapshot
+        beginning = decider.beginning()
+        if beginning is None or not self.idle:
+            return None
+        self._drop_snapshot()
+        mine, its = socket.socketpair()
+        child = self._begin(beginning, None, its)
+        its.close()
+        snapshot = self._snapshot = Snapshot(decider, child, mine)
+        if not snapshot.stands(self.timeout):
+            self._drop_snapshot()
+            self.snapshots = False
+        return self._snapshot
+
+    def _drop_snapshot(self) -> None:
+        """End the process of the snapshot, and executions in it."""
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            snapshot.connection.close()
+            _kill(snapshot.child, signal.SIGKILL)
+            _waitpid(snapshot.child, 0)
 
     def next(self) -> tuple[Any, Trial]:
         """Wait for the end of an execution; return its tag and its outcome."""
@@ -314,24 +264,39 @@ class Executor(Untimed, LimitedExecutions):
             interruption.check()
             ready = poll.poll(max(1.0, min(left, _SLICE) * 1000.0))
             if ready:
-                return self._ended(self._running.pop(ready[0][0]))
+                number = ready[0][0]
+                return self._ended(number, self._running.pop(number))
             now = time.monotonic()
-            for child in self._running.values():
+            for number, child in self._running.items():
                 if now - child.begun > self.timeout and not child.killed:
                     child.killed = True
-                    _kill(child.pid, signal.SIGKILL)
+                    self._kill_child(number, child)
 
-    def _ended(self, child: _Child) -> tuple[object, Trial]:
-        _close(child.end)
-        _, status = _waitpid(child.pid, 0)
+    def _kill_child(self, number: int, child: _Child) -> None:
+        if child.pid is not None:
+            _kill(child.pid, signal.SIGKILL)
+        elif self._snapshot is not None:
+            self._snapshot.kill(number)
+
+    def _wait_for(self, number: int, child: _Child) -> int:
+        """Wait for the end of the process of an execution; its status."""
+        if child.pid is not None:
+            return _waitpid(child.pid, 0)[1]
+        return signal.SIGKILL if self._snapshot is None else self._snapshot.status(number)
+
+    def _ended(self, number: int, child: _Child) -> tuple[object, Trial]:
         self.done += 1
         child.answer.seek(0)
         data = child.answer.read()
+        status = 0 if data and child.pid is None else self._wait_for(number, child)
+        _close(number)  # not before: the execution has its number
         execution: Trial
         if data:
             execution = pickle.loads(data)
             if self.done == 1:
                 _load(execution.modules)
+            if execution.outside:
+                self.snapshots = False
         else:
             execution = Trial(status=1, killed=child.killed)
             if child.killed:
@@ -339,8 +304,8 @@ class Executor(Untimed, LimitedExecutions):
                     f"no end: the execution was killed after {self.timeout:g} s of wall time"
                 )
             else:
-                number = os.waitstatus_to_exitcode(status)
-                execution.error = f"the execution ended with status {number} and no result"
+                code = os.waitstatus_to_exitcode(status)
+                execution.error = f"the execution ended with status {code} and no result"
         child.output.seek(0)
         execution.output = child.output.read(OUTPUT)
         child.output.close()
@@ -350,14 +315,43 @@ class Executor(Untimed, LimitedExecutions):
     def stop(self) -> list[object]:
         """Kill all executions; return their tags."""
         tags = [child.tag for child in self._running.values()]
-        for child in self._running.values():
-            _kill(child.pid, signal.SIGKILL)
-            _close(child.end)
-            _waitpid(child.pid, 0)
+        for number, child in self._running.items():
+            self._kill_child(number, child)
+            self._wait_for(number, child)
+            _close(number)
         self._running.clear()
+        self._drop_snapshot()
         return tags
 
     # In the child.
+
+    def _stand(self, server: SnapshotServer) -> None:
+        """The first choice: be the snapshot of executions. It returns in each of these."""
+        output, answer = self._output, self._answer
+        assert output is not None and answer is not None and isinstance(self._decider, Observer)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self._files.outside or not server.resources.same():
+            _leave(0)
+        self._decider.stand()
+        written = _pread(output.fileno(), OUTPUT, 0)
+        parent = _getpid()
+        requested = server.serve()
+        if requested is None:
+            _leave(0)
+        end_with_parent(parent)
+        simulator.begin()
+        self._server = None
+        part, descriptors = requested
+        for new, old in zip(descriptors, (output.fileno(), answer.fileno(), self._end)):
+            _dup2(new, old, False)
+            _close(new)
+        redirect(output.fileno())
+        if written:
+            output.write(written)
+            output.flush()
+        self._begun = time.perf_counter()
+        self._decider.continue_with(part.prefix, part.sleep, server.memory)
 
     def _report(self, result: Result) -> None:
         sys.stdout.flush()
@@ -376,10 +370,21 @@ class Executor(Untimed, LimitedExecutions):
         execution.trace = decider.summary()
         execution.schedule = str(decider.schedule())
         execution.shares_files = self._files.shared()
-        execution.modules = [name for name in sys.modules if name not in self._modules]
+        execution.outside = self._files.outside
+        if self.done == 0:
+            execution.modules = [name for name in sys.modules if name not in self._modules]
         pickle.dump(execution, answer)
         answer.flush()
+        _close(self._end)  # this execution's memory is released beside the next one
         _leave(0)
+
+
+def _file() -> IO[bytes]:
+    """A file without a name, in memory if the system has such files."""
+    if _memfd is not None:
+        with suppress(OSError):
+            return open(_memfd("pysmpi"), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def _load(modules: Sequence[str]) -> None:

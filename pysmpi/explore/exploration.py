@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Executions, ExecutionsLost, Executor, JobFactory, Trial
+from pysmpi.explore.executions import Executions, ExecutionsLost, JobFactory, Trial
+from pysmpi.explore.executor import Executor
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
@@ -142,6 +143,11 @@ class StrategyDecider:
 
     def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
         """Do nothing."""
+
+    @property
+    def given_up(self) -> bool:
+        """Every execution counts."""
+        return False
 
     def summary(self) -> list[int]:
         """The ranks of the options that were taken, for `Strategy.end`."""

@@ -20,6 +20,12 @@ _CHANGES = {
     "os.link": 2, "os.symlink": 2, "os.utime": 1,
 }  # fmt: skip
 _LISTS = ("os.listdir", "os.scandir")
+# Events of what an execution leaves outside of its process, besides files.
+_OUTSIDE = frozenset((
+    "os.exec", "os.fork", "os.forkpty", "os.kill", "os.killpg", "os.posix_spawn", "os.spawn",
+    "os.system", "pty.spawn", "subprocess.Popen", "socket.bind", "socket.connect",
+    "socket.sendto", "socket.sendmsg", "sqlite3.connect",
+))  # fmt: skip
 
 
 class FileWatch:
@@ -33,6 +39,8 @@ class FileWatch:
         self._listers: dict[str, set[int]] = {}
         self._entries: dict[str, set[int]] = {}
         self._on = True
+        # Whether anything outside of the process may have changed, also in MPI calls.
+        self.outside = False
 
     def begin(self) -> None:
         """Start to watch this process."""
@@ -64,12 +72,21 @@ class FileWatch:
             return
         if event == "open":
             path, _, flags = args
+            if flags & _WRITES:
+                self._goes_outside()
             self._note(path, self._writers if flags & _WRITES else self._readers)
         elif event in _CHANGES:
+            self._goes_outside()
             for path in args[: _CHANGES[event]]:
                 self._note(path, self._writers)
         elif event in _LISTS:
             self._note(args[0], self._listers)
+        elif event in _OUTSIDE:
+            self._goes_outside()
+
+    def _goes_outside(self) -> None:
+        if current().program is not None:
+            self.outside = True
 
     def _note(self, path: object, users: dict[str, set[int]]) -> None:
         rank = current()

@@ -14,9 +14,10 @@ _LEAVES = frozenset(
 )
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"))
+MOST_CODE = 500  # functions that are remembered
 
 
-@lru_cache(maxsize=200)
+@lru_cache(maxsize=MOST_CODE)
 def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
     """The variables that are not used after an instruction, by its offset; None: not known.
 

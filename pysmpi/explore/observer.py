@@ -46,12 +46,14 @@ class Observer:
     is redundant. `buffered` tells whether standard sends are buffered. A `strategy` decides sends
     and all events after the prefix. `located` says whether to record lines of the program. `order`
     is the order of ranks between decisions. With a `memory`, an execution ends where it meets one
-    of its states: another one goes on from there.
+    of its states: another one goes on from there. `searching` says that it is of a search, whose
+    executions have the same beginning. Without a `prefix`, it is the beginning of many executions,
+    up to the first decision with several options; `continue_with` makes it one of these.
     """
 
     def __init__(
         self,
-        prefix: Sequence[str] = (),
+        prefix: Sequence[str] | None = (),
         sleep: Sequence[Decision] = (),
         buffered: bool = True,
         reduce: bool = True,
@@ -59,7 +61,9 @@ class Observer:
         located: bool = False,
         order: int = 0,
         memory: KnownStates | None = None,
+        searching: bool = False,
     ) -> None:
+        self.searching = searching
         self.strategy = strategy
         self.memory = memory
         self.prefix = prefix
@@ -99,6 +103,34 @@ class Observer:
         self._collective: dict[AbstractProcess, int] = {}
         self._places: dict[str, int] = {}
 
+    def beginning(self) -> Observer | None:
+        """The observer of the beginning that this execution shares with others."""
+        if not self.searching or not self.prefix:
+            return None
+        memory = None if self.memory is None else KnownStates()
+        return Observer(
+            None, (), self.buffered, self.reduce, order=self.order, memory=memory, searching=True
+        )
+
+    def stand(self) -> None:
+        """The first decision with several options, from which many executions will go on."""
+        if self._states is not None:
+            self._states.prepare()
+
+    def continue_with(
+        self, prefix: Sequence[str], sleep: Sequence[Decision], memory: KnownStates
+    ) -> None:
+        """Go on as one execution after the beginning of many."""
+        self.prefix = prefix
+        self.sleep = {event.name: event for event in sleep}
+        if self.memory is not None:
+            self.memory = memory
+        for number, (event, name) in enumerate(zip(self.events, prefix)):
+            if event.name != name:
+                self.diverged = number, name, event.name
+                self._stop()
+                return
+
     def attach(self, control: Control) -> None:
         """Decide and watch a run."""
         self.control = control
@@ -109,6 +141,12 @@ class Observer:
         self.universe = simulation.universe
         if self.memory is not None and self.control is not None:
             self._states = States(simulation, self.control, self._history, output, files)
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the execution has ended because others do the rest of it."""
+        stopped = self.redundant or self.met is not None or self.diverged is not None
+        return stopped and self.searching
 
     def summary(self) -> Trace:
         """The recorded trace."""
@@ -144,7 +182,7 @@ class Observer:
         assert self.control is not None
         events = [event_of(option, self.control) for option in options]
         number = len(self.events)
-        asleep = list(self.sleep.values()) if number >= len(self.prefix) else []
+        asleep = [] if self._follows(number) else list(self.sleep.values())
         digest, idle = self._look(number, options)
         if self.met is not None:
             return 0
@@ -162,10 +200,14 @@ class Observer:
         self._happens(number, options[i], events[i])
         return i
 
+    def _follows(self, number: int) -> bool:
+        """Whether a decision belongs to the prefix."""
+        return self.prefix is None or number < len(self.prefix)
+
     def _look(self, number: int, options: Sequence[Alternative]) -> tuple[bytes | None, list[str]]:
         """The digest of the state, and the refusals that lead back to it; ends at a known state."""
         states, memory = self._states, self.memory
-        if states is None or memory is None or number < len(self.prefix):
+        if states is None or memory is None or self._follows(number):
             return None, []
         digest = states.digest()
         if digest is None:
@@ -189,6 +231,8 @@ class Observer:
     def _choose(
         self, number: int, events: list[Decision], options: Sequence[Alternative], idle: list[str]
     ) -> int:
+        if self.prefix is None:
+            return 0
         if number < len(self.prefix):
             for i, event in enumerate(events):
                 if event.name == self.prefix[number]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pysmpi.cluster.client import distributed, next_of
 from pysmpi.cluster.workers import ServerEnded, ask
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.explore.executor import (
+from pysmpi.explore.executions import (
     Decider,
     Executions,
     ExecutionsLost,

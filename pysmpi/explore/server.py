@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection, wait
 
 from pysmpi.cluster.workers import begin_serving
 from pysmpi.errors import PysmpiError, UsageError
-from pysmpi.explore.executor import Executions, Executor
+from pysmpi.explore.executions import Executions
+from pysmpi.explore.executor import Executor
 from pysmpi.own_process.descendants import end_with_parent
 
 # A rank has its own.

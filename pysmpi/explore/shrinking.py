@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pysmpi.explore.events import Trace
-from pysmpi.explore.executor import Executions, Trial
+from pysmpi.explore.executions import Executions, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import Decisions, Replayed
 from pysmpi.kernel.choices import MATCH, ORDER, SEND, Alternative

@@ -17,13 +17,13 @@ import os
 import sys
 from collections.abc import Callable
 from hashlib import blake2b
-from types import FrameType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy
 
 from pysmpi.explore.files import FileWatch
-from pysmpi.explore.liveness import unused_after
+from pysmpi.explore.liveness import MOST_CODE, unused_after
 from pysmpi.explore.values import Opaque, Values
 from pysmpi.kernel.choices import SOME, TEST, Control
 from pysmpi.kernel.requests import Receive, Send, Transfer
@@ -98,6 +98,21 @@ class States:
         self._lines: list[bytes] = []
         self._read_bytes = 0
         self._rest = b""
+
+    def prepare(self) -> None:
+        """Analyse the code of the program before many executions go on from here."""
+        seen: set[CodeType] = set()
+        for rank in self.universe.ranks:
+            modules = [] if rank.program is None else rank.program.state.modules.items()
+            for name, module in modules:
+                if name.partition(".")[0] not in _LIBRARIES:
+                    for value in vars(module).values() if isinstance(module, ModuleType) else ():
+                        if type(value) is FunctionType and value.__module__ == name:
+                            _analyse(value.__code__, seen)
+            if rank.fiber is not None and not rank.fiber.dead:
+                for frame in whole_stack(rank.fiber):
+                    if not is_own(frame.f_code.co_filename):
+                        _analyse(frame.f_code, seen)
 
     def digest(self) -> bytes | None:
         """The digest of the present state; None if there is none."""
@@ -441,6 +456,17 @@ class RankReader:
                 if gate.kind not in (TEST, SOME) and not gate.name.startswith("cancel "):
                     raise Opaque
                 self.parts.append((gate.kind, gate.place))
+
+
+def _analyse(code: CodeType, seen: set[CodeType]) -> None:
+    """Find the unused variables of a function and of those in it."""
+    if code in seen or len(seen) > MOST_CODE:
+        return
+    seen.add(code)
+    unused_after(code)
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            _analyse(one, seen)
 
 
 def _place_of(request: Send | Receive) -> tuple[object, ...]:

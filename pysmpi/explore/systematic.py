@@ -209,7 +209,7 @@ class SearchTree:
         """The decider of the execution that explores a branch."""
         return Observer(
             task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order,
-            memory=self.memory if self.reduction == "source" else None,
+            memory=self.memory if self.reduction == "source" else None, searching=True,
         )  # fmt: skip
 
     def estimate(self) -> float | None:

@@ -307,16 +307,22 @@ _ENDING = [
 ]
 
 
+_prctl: Any = None  # the system's function, once it was found
+
+
 def end_with_parent(parent: int) -> None:
     """Have the calling process, a child of `parent`, killed when that ends in whatever way.
 
     On Linux. The parent's main thread has to have started it.
     """
+    global _prctl
     if sys.platform != "linux":
         return
-    import ctypes
+    if _prctl is None:
+        import ctypes
 
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+        _prctl = ctypes.CDLL(None).prctl
+    _prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if _getppid() != parent:
         _kill(_getpid(), signal.SIGKILL)
 

@@ -14,7 +14,7 @@ from pysmpi.cli.arguments import CommandLine
 from pysmpi.cli.explore import ProgramJobs
 from pysmpi.cli.main import status_of
 from pysmpi.errors import UsageError
-from pysmpi.explore.executor import Executions
+from pysmpi.explore.executions import Executions
 from pysmpi.explore.exploration import SearchLimits
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.remote import on_workers

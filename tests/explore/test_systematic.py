@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pysmpi.explore.executor import Executions, Executor
+from pysmpi.explore.executions import Executions
+from pysmpi.explore.executor import Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.systematic import SearchTree
 from pysmpi.isolation.loading.loader import FunctionProgram

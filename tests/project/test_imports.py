@@ -42,6 +42,7 @@ LATE: dict[str, dict[str, str]] = {
         "numpy": "of a program that ranks run",
         "mpi4py": "of a program that ranks run",
     },
+    "pysmpi.explore.warming": {"mpi4py": "of a program that ranks run"},
     "pysmpi.network.measured": {"pysmpi.platform.nodes": _FORMAT},
     "pysmpi.own_process.descendants": {
         "ctypes": "only commands that fork; the watcher of a job has to start at once",
