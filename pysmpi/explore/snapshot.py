@@ -198,6 +198,8 @@ class SnapshotServer:
                 if not pid:
                     _close(self.connection.fileno())
                     return part, descriptors
+                for earlier in (self._running.get(number), pid):  # numbers are used again
+                    self._ended.pop(earlier or 0, None)
                 self._running[number] = pid
                 for descriptor in descriptors:
                     _close(descriptor)

@@ -20,7 +20,12 @@ from pysmpi.isolation.loading.loader import FunctionProgram
 from pysmpi.job.job import Job
 from pysmpi.job.options import Options
 
-PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
+# Memory that a program has not set is a part of its states, and differs from search to search.
+PROGRAMS = [
+    path
+    for path in sorted((Path(__file__).parent / "programs").glob("*.py"))
+    if "empty(" not in path.read_text()
+]
 MOST = 12  # executions of a program
 
 linux = pytest.mark.skipif(not possible(), reason="snapshots need the files of Linux in /proc")
@@ -195,6 +200,7 @@ def test_an_execution_that_dies_or_never_ends_is_one_failure(ends: bool) -> None
                 import ctypes
 
                 system = ctypes.CDLL(None)
+                system.signal(signal.SIGUSR1, 0)
                 system.kill(system.getpid(), signal.SIGUSR1)
 
     def work(executor: Executions) -> Trial:
