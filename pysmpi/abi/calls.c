@@ -145,9 +145,14 @@ serve(call *self, PyObject *handler, PyObject *known)
     PyObject *timer = process->timer == Py_None ? NULL : process->timer;
     if (timer != NULL)
         Py_XDECREF(PyObject_CallMethodNoArgs(timer, arrive));
-    const image *code = image_at(process, (uintptr_t)process->site);
-    values[0] = PyLong_FromSsize_t(
-        code != NULL ? (Py_ssize_t)((uintptr_t)process->site - code->base) | code->number : 0);
+    const uintptr_t offset = (uintptr_t)process->site - process->base;
+    if (offset < process->size)
+        values[0] = PyLong_FromSsize_t((Py_ssize_t)offset | process->number);
+    else {
+        const image *code = image_at(process, (uintptr_t)process->site);
+        values[0] = PyLong_FromSsize_t(
+            code != NULL ? (Py_ssize_t)((uintptr_t)process->site - code->base) | code->number : 0);
+    }
     if (process->refused)
         Py_XDECREF(PyObject_CallMethod(missing, "thread", NULL));
     else if (values[0] != NULL) {
@@ -306,7 +311,8 @@ enter(call *self, void *site)
     self->process = process;
     process->site = site;
     process->on_own = 0;
-    void *top = (void *)(((uintptr_t)process->threads - BELOW) & ~(uintptr_t)15);
+    /* Switches of ranks copy the stack of the thread, so there is no gap. */
+    void *top = (void *)((uintptr_t)process->threads & ~(uintptr_t)15);
     psm_on_stack(top, dispatch, self, &process->own);
     process->on_own = 1;
     install(process);

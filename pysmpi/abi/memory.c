@@ -25,13 +25,42 @@ view(PyObject *module, PyObject *const *args, Py_ssize_t count)
     return PyMemoryView_FromMemory(address, size, PyBUF_WRITE);
 }
 
-/* The value of an attribute of an object, which is released; NULL if there is none. */
-static PyObject *
-attribute_of(PyObject *object, PyObject *name)
+/* The bytes of an element without gaps of a datatype's record, which is released; -1 if it is not
+   committed, or has gaps. */
+static Py_ssize_t
+bytes_of(PyObject *record)
 {
-    PyObject *result = object == NULL ? NULL : PyObject_GetAttr(object, name);
-    Py_XDECREF(object);
-    return result;
+    static PyObject *element, *dense, *size, *predefined;
+    static PyObject *last; /* programs use few datatypes at a time */
+    static Py_ssize_t bytes_of_last;
+    if (size == NULL) {
+        element = PyUnicode_InternFromString("element");
+        dense = PyUnicode_InternFromString("dense");
+        size = PyUnicode_InternFromString("size");
+        predefined = PyUnicode_InternFromString("predefined");
+    }
+    if (record == NULL || record == last) {
+        Py_XDECREF(record);
+        return record == NULL ? -1 : bytes_of_last;
+    }
+    Py_ssize_t bytes = -1;
+    PyObject *layout = PyObject_GetAttr(record, element);
+    PyObject *whole = layout == NULL ? NULL : PyObject_GetAttr(layout, dense);
+    if (whole == Py_True) {
+        PyObject *value = PyObject_GetAttr(layout, size);
+        bytes = value == NULL ? -1 : PyLong_AsSsize_t(value);
+        Py_XDECREF(value);
+    }
+    Py_XDECREF(layout);
+    Py_XDECREF(whole);
+    PyObject *stays = bytes > 0 ? PyObject_GetAttr(record, predefined) : NULL;
+    if (stays == Py_True) { /* those of programs end with them */
+        Py_XSETREF(last, Py_NewRef(record));
+        bytes_of_last = bytes;
+    }
+    Py_XDECREF(stays);
+    Py_DECREF(record);
+    return bytes;
 }
 
 /* message(address, count, datatype): a list of memory, count and datatype if these are elements of a
@@ -39,29 +68,18 @@ attribute_of(PyObject *object, PyObject *name)
 static PyObject *
 message(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    static PyObject *impl, *element, *dense, *size;
-    if (size == NULL) {
+    static PyObject *impl;
+    if (impl == NULL)
         impl = PyUnicode_InternFromString("_impl");
-        element = PyUnicode_InternFromString("element");
-        dense = PyUnicode_InternFromString("dense");
-        size = PyUnicode_InternFromString("size");
-    }
     char *address = PyLong_AsVoidPtr(args[0]);
     const Py_ssize_t number = PyLong_AsSsize_t(args[1]);
     if (PyErr_Occurred())
         return NULL;
     Py_ssize_t bytes = -1;
     if (number > 0 && address != NULL && address != (char *)-1) { /* no MPI_IN_PLACE */
-        PyObject *layout = attribute_of(attribute_of(Py_NewRef(args[2]), impl), element);
-        PyObject *whole = layout == NULL ? NULL : PyObject_GetAttr(layout, dense);
-        if (whole == Py_True) {
-            PyObject *value = attribute_of(Py_NewRef(layout), size);
-            bytes = value == NULL ? -1 : PyLong_AsSsize_t(value);
-            Py_XDECREF(value);
-        }
-        Py_XDECREF(layout);
-        Py_XDECREF(whole);
-        PyErr_Clear();
+        bytes = bytes_of(PyObject_GetAttr(args[2], impl));
+        if (bytes < 0)
+            PyErr_Clear();
     }
     if (bytes <= 0 || number > PY_SSIZE_T_MAX / bytes)
         Py_RETURN_NONE;

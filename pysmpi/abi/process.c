@@ -124,10 +124,11 @@ process_run(Process *self, PyObject *args)
     if (top == NULL)
         return NULL;
     beginning first = {top, (void *)entry};
-    frame outermost = {.top = UINTPTR_MAX};
-    self->frames = &outermost;
+    self->outermost.outer = NULL;
+    self->outermost.top = UINTPTR_MAX;
+    self->frames = &self->outermost;
     begin_program();
-    if (_setjmp(outermost.leave) == 0) {
+    if (_setjmp(self->outermost.leave) == 0) {
         self->on_own = 1;
         install(self);
         /* The entry point does not return, so it needs no stack but its own. */
@@ -257,6 +258,7 @@ process_load(Process *self, PyObject *args)
         return NULL;
     self->base = program->base;
     self->size = program->size;
+    self->number = program->number;
     return Py_BuildValue("NN", bases_of(self, 0), PyBool_FromLong(again));
 }
 

@@ -71,46 +71,49 @@ typedef int thread_count; /* of threads that a program has started, and that hav
 /* The process that a rank with a compiled program simulates. */
 typedef struct Process {
     PyObject_HEAD
-    char *stack; /* its own stack, with a guard at the lowest addresses */
-    size_t length;
+    /* What each call reads is together: the processor has the memory of few ranks at hand. */
     void *own; /* the pointers of both stacks where the other one continues */
     void *threads;
-    int on_own; /* whether the program itself runs */
     frame *frames;
     PyObject *objects; /* handles of Python by their integers */
     PyObject *timer;   /* of the compute of the rank, None or NULL if it takes no time */
+    void *site; /* the return address of the call */
+    uintptr_t base; /* of the first image */
+    size_t size;
+    Py_ssize_t number; /* of its file */
     FILE *streams[3];
+    int on_own; /* whether the program itself runs */
+    int error;  /* errno */
+    int bindings_count;
+    int outside; /* whether MPI is not initialized, or finalized: most calls are refused */
+    int shared;  /* 1 or 2 if other ranks use the same images, 2 if another one has loaded them */
+    int jumping; /* whether functions end that the program has left with longjmp */
+    volatile int crash;   /* the signal that ended the program, 0 if none did */
+    volatile int refused; /* whether a thread that is not the main one has called MPI */
+    binding *bindings;
+    char *stack; /* its own stack, with a guard at the lowest addresses */
+    size_t length;
     image *images; /* the program, its libraries, and those that it has opened */
     int images_count;
-    int shared; /* 1 or 2 if other ranks use the same images, 2 if another one has loaded them */
-    binding *bindings;
-    int bindings_count;
     FILE **copied_streams[3]; /* the program's copies of `stdin` and its like, if it has some */
-    int error;     /* errno */
     int status;    /* with which it ends */
     int ended;
     char **variables;
     char ***environment; /* where the program finds them */
     int words_count;
     char **words;
-    void *site; /* the return address of the call */
-    uintptr_t base; /* of the first image */
-    size_t size;
-    int jumping;       /* whether functions end that the program has left with longjmp */
-    uintptr_t landed;  /* its stack then */
+    uintptr_t landed;  /* its stack when it has left functions with longjmp */
     jmp_buf *resume;   /* where it continues */
-    volatile int refused; /* whether a thread that is not the main one has called MPI */
     thread_count *threads_alive;
     int starts_threads;   /* whether libraries start some for it */
     volatile int leaving; /* whether one has called exit */
     int late;             /* interruptions that the timer has put off */
     struct Process *next, **link; /* of all processes, and what points to this one */
     int kept; /* whether nothing is released at its end: the process of Python ends soon */
+    frame outermost;
     ending *endings;
     options options;
     void *slots[PSM_SLOTS]; /* of the libraries of other binary interfaces */
-    int outside; /* whether MPI is not initialized, or finalized: most calls are refused */
-    volatile int crash; /* the signal that ended the program, 0 if none did */
     uintptr_t at, fault; /* its instruction, and the address that it used */
     uintptr_t caller;    /* the return address of the program, if a library was called */
 } Process;
