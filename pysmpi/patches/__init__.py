@@ -1,3 +1,3 @@
-"""Patches of libraries and standard modules: one file for each, with the name of its top-level
+"""Patches of libraries and standard modules: one module for each, with the name of its top-level
 package.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from _thread import get_ident
 from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ _debugged = False  # whether such places are looked up at once: debuggers read f
 # The code of calls of functions in the place of built-in functions: the local variable `self` has
 # the name of the built-in function as its `__dict__["replaces"]`.
 stands: set[CodeType] = set()
+# By the numbers of threads: the frames for which they execute code, if these are of other threads.
+callers: dict[int, FrameType] = {}
 
 
 class CallSite(NamedTuple):
@@ -144,6 +147,11 @@ def is_own(file: str) -> bool:
     return file.startswith(_OWN)
 
 
+def running_frame() -> FrameType:
+    """The frame that calls this function."""
+    return sys._getframe(1)
+
+
 def is_compiled(file: str) -> bool:
     """Whether code of `file` is pysmpi's own and compiled."""
     return file.startswith(_COMPILED)
@@ -175,6 +183,7 @@ def call_site(frame: FrameType | None) -> CallSite | None:
     outside pysmpi, or None.
     """
     outer: FrameType | None = None
+    pending = callers
     while frame is not None:
         file = frame.f_code.co_filename
         origin = _origins.get(file)
@@ -185,6 +194,8 @@ def call_site(frame: FrameType | None) -> CallSite | None:
         if origin == _LIBRARY and outer is None:
             outer = frame
         frame = frame.f_back
+        if frame is None and pending:
+            pending, frame = {}, pending.get(get_ident())
     return None if outer is None else _site(outer)
 
 

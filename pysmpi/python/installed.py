@@ -27,8 +27,9 @@ def site_directories() -> tuple[str, ...]:
     found = list(getattr(site, "getsitepackages", list)())
     if hasattr(site, "getusersitepackages"):
         found.append(site.getusersitepackages())
-    distribution = [path for path in sys.path if path.endswith("dist-packages")]
-    return directories([*found, *distribution])
+    # Those of a distribution, and those that PYTHONPATH adds, as modules of clusters do.
+    others = [path for path in sys.path if path.endswith(("dist-packages", "site-packages"))]
+    return directories([*found, *others])
 
 
 def standard_directories() -> tuple[str, ...]:

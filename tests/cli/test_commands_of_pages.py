@@ -62,6 +62,8 @@ ELSEWHERE = {
     "pytest -m fast": "a suite of tests",
     "pytest -q tests/": "a suite of tests",
     "pytest -n 2": "a suite of tests",
+    "graphene train.py": "needs PyTorch: tests/patches/test_process_groups.py",
+    "download.pytorch.org": "installs PyTorch",
     "-m tests.mutate": "takes minutes: tests/mutate",
     "-m tests.pytest_plugin": "fetches packages: tests/pytest_plugin",
     "-m tests.packages": "fetches packages: tests/packages",

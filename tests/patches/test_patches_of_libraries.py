@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pysmpi
 from pysmpi.isolation.loading.libraries import LIBRARIES, all_containers
 
 PACKAGE = Path(pysmpi.__file__).parent
-NAMES = sorted(path.stem for path in (PACKAGE / "patches").glob("*.py") if path.stem != "__init__")
+NAMES = sorted(module.name for module in pkgutil.iter_modules([str(PACKAGE / "patches")]))
 
 
 def test_patches_are_found_by_the_names_of_their_libraries():
@@ -33,7 +34,7 @@ def test_a_run_knows_no_library_by_its_name():
 
 def test_nothing_refers_to_a_patch():
     for path in PACKAGE.rglob("*.py"):
-        if path.parent.name == "patches":
+        if PACKAGE / "patches" in path.parents:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,3 +36,20 @@ def test_there_may_be_none() -> None:
     assert line_outside(lambda file: True) is None
     here = line_outside(lambda file: False)
     assert here is not None and here[0] == __file__
+
+
+def test_a_site_directory_of_another_environment_has_libraries(tmp_path: Path) -> None:
+    """Modules of clusters put such directories into PYTHONPATH."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    (site / "library.py").write_text("def wait(comm):\n    comm.recv()\n")
+    (tmp_path / "prog.py").write_text(
+        "from mpi4py import MPI\nimport library\nlibrary.wait(MPI.COMM_WORLD)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "run", "prog.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100,
+        env={**os.environ, "PYTHONPATH": str(site)},
+    )  # fmt: skip
+    assert "prog.py:3" in done.stderr, done.stderr
+    assert "library.py" not in done.stderr

@@ -6,7 +6,7 @@ import builtins
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +14,7 @@ from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds.descriptors import STANDARD
 from pysmpi.isolation.kinds.rank_environment import FIRST_PID, RankEnvironment, here
 from pysmpi.isolation.simulator import simulates
+from pysmpi.mpi.base import ranks
 from pysmpi.patching.lookalike import like
 from pysmpi.patching.patches import Patches
 
@@ -42,7 +43,36 @@ def launcher_variables(rank_environment: RankEnvironment) -> dict[str, str]:
     }
 
 
-_LAUNCHER = frozenset(os.fsencode(name) for name in launcher_variables(RankEnvironment()))
+# The functions that give the variables of launchers for a rank.
+_launchers: list[Callable[[RankEnvironment], dict[str, str]]] = [launcher_variables]
+_LAUNCHER = {os.fsencode(name) for name in launcher_variables(RankEnvironment())}
+
+
+def add_launcher(patches: Patches, variables: Callable[[RankEnvironment], dict[str, str]]) -> None:
+    """Set the variables of another launcher in all ranks, until the patches are undone.
+
+    Variables that a rank or the caller of the run has set stay as they are.
+    """
+    rank = ranks.current()
+    common = {**vars(os.environ)["_data"].common}
+    absent = {os.fsencode(name) for name in variables(RankEnvironment())} - common.keys()
+
+    def missing(environment: RankEnvironment) -> dict[str, str]:
+        return {k: v for k, v in variables(environment).items() if os.fsencode(k) in absent}
+
+    _launchers.append(missing)
+    _LAUNCHER.update(absent)
+    for other in rank.universe.ranks:
+        environment = other.program
+        if environment is not None and environment.environ is not None:
+            for name, value in missing(environment).items():
+                environment.environ.setdefault(os.fsencode(name), os.fsencode(value))
+
+    def undo() -> None:
+        _launchers.remove(missing)
+        _LAUNCHER.difference_update(absent)
+
+    patches.call_back(undo)
 
 
 class _Variables(dict[Any, Any]):
@@ -66,7 +96,9 @@ class _Variables(dict[Any, Any]):
         own = rank_environment.environ
         if own is None:
             own = rank_environment.environ = dict(self.common)
-            special = launcher_variables(rank_environment)
+            special: dict[str, str] = {}
+            for launcher in _launchers:
+                special.update(launcher(rank_environment))
             special.update(rank_environment.invocation.variables or {})
             for name, value in special.items():
                 own[os.fsencode(name)] = os.fsencode(value)

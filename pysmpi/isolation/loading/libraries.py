@@ -1,8 +1,8 @@
 """Patches of libraries and of standard modules, which are made when these are loaded.
 
 A library that ranks share may keep state of a process, wait in C, or ask the operating system for
-the process. The patch that gives each rank its own view is one file in `pysmpi/patches/`, with the
-name of the library's top-level package. Its functions name modules:
+the process. The patch that gives each rank its own view is one file, or a package, in
+`pysmpi/patches/`, with the name of the library's top-level package. Its functions name modules:
 
 ```python
 @when_loaded("zmq.sugar.poll")

@@ -12,6 +12,7 @@ from pysmpi.patching.replacing import Replacements
 from pysmpi.time import alarms
 from pysmpi.time.stopwatch import Stopwatch
 from pysmpi.waiting.outside import (
+    carriers,  # noqa: F401  # it needs the functions for threads before they are replaced
     children,
     descriptors,
     event_loops,
