@@ -30,6 +30,8 @@ def start(rank, size, port, program):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size))
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     runpy.run_path(program, run_name="__main__")
+    sys.stdout.flush()
+    os._exit(0)  # threads of gloo may hold the end of a process for minutes
 
 if __name__ == "__main__":
     size = int(sys.argv[1])
