@@ -50,6 +50,20 @@ class ItemPlan:
     options: Mapping[str, object] = field(default_factory=dict)
 
 
+# In sessions of ranks: the worker, see worker.py.
+WORKER: pytest.StashKey[object] = pytest.StashKey()
+PLAN: pytest.StashKey[ItemPlan | None] = pytest.StashKey()
+
+
+def plan_of(node: Any, names: Any, config: pytest.Config) -> ItemPlan | None:
+    """The plan of a node, which keeps it."""
+    plan = node.stash.get(PLAN, False)
+    if plan is False:
+        plan = node.stash[PLAN] = find_plan(node, names, config)
+    result: ItemPlan | None = plan
+    return result
+
+
 def find_plan(node: Any, names: Sequence[str], config: pytest.Config) -> ItemPlan | None:
     """The plan of a function or item with the fixtures `names`; None for one process.
 

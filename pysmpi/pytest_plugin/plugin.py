@@ -12,9 +12,6 @@ import pytest
 from pysmpi.own_process import interruption
 from pysmpi.pytest_plugin import outer_mpi, plans
 
-# In sessions of ranks: the worker, see worker.py.
-WORKER: pytest.StashKey[object] = pytest.StashKey()
-_PLAN: pytest.StashKey[plans.ItemPlan | None] = pytest.StashKey()
 _RUNNER = "pysmpi-runner"
 _ISOLATING = "pytest_isolate_mpi"
 
@@ -84,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
-    if WORKER in config.stash or not _simulates(config) or not plans.everything(config):
+    if plans.WORKER in config.stash or not _simulates(config) or not plans.everything(config):
         return None
     sizes = ", ".join(str(size) for size in plans.default_sizes(config))
     return f"pysmpi: all tests run on simulated ranks ({sizes})"
@@ -92,7 +89,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    plan = find(metafunc.definition, metafunc.fixturenames, metafunc.config)
+    plan = plans.plan_of(metafunc.definition, metafunc.fixturenames, metafunc.config)
     if plan is None or not plan.parameter:
         return
     given = getattr(metafunc, "_calls", ())
@@ -106,15 +103,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     )
 
 
-def find(node: Any, names: Any, config: pytest.Config) -> plans.ItemPlan | None:
-    """The plan of a node, found once."""
-    plan = node.stash.get(_PLAN, False)
-    if plan is False:
-        plan = node.stash[_PLAN] = plans.find_plan(node, names, config)
-    result: plans.ItemPlan | None = plan
-    return result
-
-
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Let `-m "parallel[2]"` select tests by their number of ranks, as with mpi-pytest."""
     config = item.config
@@ -122,7 +110,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         return
     if _other_plugin() == "mpi-pytest":
         return
-    plan = find(item, getattr(item, "fixturenames", ()), config)
+    plan = plans.plan_of(item, getattr(item, "fixturenames", ()), config)
     name = f"parallel[{1 if plan is None else plans.size_of(item, plan)}]"
     config.addinivalue_line("markers", f"{name}: tests on this number of ranks")
     item.add_marker(name)
@@ -132,14 +120,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     own_rules = _other_plugin() != "pytest-mpi"
     for item in items:
-        find(item, getattr(item, "fixturenames", ()), config)
+        plans.plan_of(item, getattr(item, "fixturenames", ()), config)
         if own_rules and plans.everything(config):
             _mark_for_ranks(config, item)
-    if WORKER in config.stash:
+    if plans.WORKER in config.stash:
         return
     if not _simulates(config):
         return
-    if any(item.stash[_PLAN] is not None for item in items):
+    if any(item.stash[plans.PLAN] is not None for item in items):
         if not config.pluginmanager.has_plugin(_RUNNER):
             with interruption.held():
                 module = import_module("pysmpi.pytest_plugin.runner")
@@ -162,10 +150,10 @@ def _mark_for_ranks(config: pytest.Config, item: pytest.Item) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """In a rank, and under a real launcher: skip tests for other numbers of ranks."""
     config = item.config
-    inner = WORKER in config.stash
+    inner = plans.WORKER in config.stash
     if not inner and not plans.launched():
         return
-    plan = find(item, getattr(item, "fixturenames", ()), config)
+    plan = plans.plan_of(item, getattr(item, "fixturenames", ()), config)
     mark = item.get_closest_marker("mpi")
     if plan is None or mark is None:
         return

@@ -11,7 +11,7 @@ import pytest
 
 from pysmpi.errors import UsageError
 from pysmpi.job.options import FIELDS
-from pysmpi.pytest_plugin import plans, plugin
+from pysmpi.pytest_plugin import plans
 from pysmpi.pytest_plugin.examples import Example, explore, is_property, notes
 from pysmpi.pytest_plugin.merging import PHASES, merged
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
@@ -60,7 +60,7 @@ class Runner:
         self._close()
 
     def _plan(self, item: pytest.Item) -> plans.ItemPlan | None:
-        plan = plugin.find(item, getattr(item, "fixturenames", ()), self.config)
+        plan = plans.plan_of(item, getattr(item, "fixturenames", ()), self.config)
         if plan is None or any(not mark.args for mark in item.iter_markers("skip")):
             return None  # pytest skips it without ranks
         return plan

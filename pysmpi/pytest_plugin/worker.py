@@ -13,7 +13,7 @@ from _pytest.config import Config
 from _pytest.runner import call_and_report
 
 from pysmpi.isolation.program_errors import internal_error, strip
-from pysmpi.pytest_plugin import plugin
+from pysmpi.pytest_plugin import plans
 from pysmpi.pytest_plugin.examples import Example, applied
 from pysmpi.pytest_plugin.outcomes import ItemOutcome
 from pysmpi.pytest_plugin.sharing import options_of_ranks
@@ -64,7 +64,7 @@ def live(world: RanksWorld, index: int) -> None:
     config = Config.fromdictargs(options, args)
     try:
         config.args = [str(folder) for folder in world.folders]
-        worker = config.stash[plugin.WORKER] = Worker(world, index)
+        worker = config.stash[plans.WORKER] = Worker(world, index)
         config.pluginmanager.register(worker, "pysmpi-worker")
         config.hook.pytest_cmdline_main(config=config)
         if worker.failure:
