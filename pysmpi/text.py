@@ -91,7 +91,8 @@ def ranks(numbers: Iterable[int]) -> str:
     return ("rank " if len(every) == 1 else "ranks ") + named
 
 
-_REAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+# The patterns are compiled at their first use: most runs need none of them.
+_REAL = r"(?a)[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 
 def whole(word: str, digits: int = 18) -> int | None:
@@ -112,30 +113,30 @@ def real(word: str) -> float | None:
     """The number that a text is, such as `0.5` or `1e-3`; None for other texts and for one that is
     too large.
     """
-    if not _REAL.fullmatch(word):
+    if not re.fullmatch(_REAL, word):
         return None
     found = float(word)
     return found if -float("inf") < found < float("inf") else None
 
 
 # Characters that move a cursor, colour text or change its direction, and halves of characters.
-_INVISIBLE = re.compile(
+_INVISIBLE = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 
 def visible(text: str) -> str:
     """A text with control characters, other than tabs and ends of lines, as escapes: `\\x1b`."""
-    return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return re.sub(_INVISIBLE, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-_LONG_NUMBER = re.compile(r"\d{60,}")
-_LONG_WORD = re.compile(r"\S{5000,}")
+_LONG_NUMBER = r"\d{60,}"
+_LONG_WORD = r"\S{5000,}"
 
 
 def shortened(message: str) -> str:
     """A message with very long numbers and words shortened."""
-    return _LONG_WORD.sub(_cut, _LONG_NUMBER.sub(_cut, message))
+    return re.sub(_LONG_WORD, _cut, re.sub(_LONG_NUMBER, _cut, message))
 
 
 def _cut(found: re.Match[str]) -> str:

@@ -79,7 +79,7 @@ _TAG_WORDS = frozenset(
 _RANKS = ("-n", "-np", "--np")
 _TASKS = ("-n", "-np", "--np", "--ntasks")
 _CONFIG_FILES = ("configfile", "app", "multi-prog")
-_MARK = re.compile(r"%(\d*)([a-zA-Z%])")
+_MARK = r"%(\d*)([a-zA-Z%])"  # compiled at its first use
 
 
 @record
@@ -212,11 +212,11 @@ def _output(name: str, value: str, found: LauncherOptions) -> None:
 def _label(pattern: str) -> str:
     """The form of the beginning of a line for a pattern of hydra."""
     kept = pattern.replace("{", "{{").replace("}", "}}")
-    return _MARK.sub(lambda mark: {"r": "{rank}", "%": "%"}.get(mark[2], "0"), kept)
+    return re.sub(_MARK, lambda mark: {"r": "{rank}", "%": "%"}.get(mark[2], "0"), kept)
 
 
 def _check_pattern(option: str, pattern: str) -> None:
-    for match in _MARK.finditer(pattern):
+    for match in re.finditer(_MARK, pattern):
         if match[2] not in "rtgpjJsnNhux%":
             raise UsageError(
                 f"{option} {pattern}: expected %t or %r for the rank, got {match[0]!r}"
@@ -257,7 +257,7 @@ def file_of(pattern: str, rank: int, host: str) -> str:
             return str(rank).zfill(int(match[1][:2] or "0"))
         return host if mark in "Nhn" else "0"
 
-    return _MARK.sub(put, pattern)
+    return re.sub(_MARK, put, pattern)
 
 
 def with_config_files(args: Sequence[str]) -> list[str]:

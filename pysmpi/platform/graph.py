@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
@@ -184,6 +183,8 @@ def _described(graph: nx.Graph, name: str) -> PlatformDef:
 def _parsed(value: object) -> object:
     """The data of a JSON text; other values, and other texts, as they are."""
     if isinstance(value, str):
+        import json
+
         try:
             return json.loads(value)
         except ValueError:

@@ -5,7 +5,6 @@ networkx computes the diameter, cuts, components or a layout of such a graph as 
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -187,15 +186,20 @@ def _neighbours(platform: Platform, hosts: Sequence[Host], ends: _Ends) -> list[
     return list(found.values())
 
 
+def _json(value: object) -> str:
+    """An attribute of a graph that has a structure, as text."""
+    import json
+
+    return json.dumps(value)
+
+
 def _attributes(platform: Platform) -> dict[str, object]:
     """The attributes of a graph: keys of a platform file."""
     from pysmpi.platform.dump import file_keys
 
     keys = file_keys(platform.definition)
     return {"machine": platform.name, "preset": platform.preset} | {
-        key: keys[key] if key == "description" else json.dumps(keys[key])
-        for key in KEYS
-        if key in keys
+        key: keys[key] if key == "description" else _json(keys[key]) for key in KEYS if key in keys
     }
 
 
@@ -208,12 +212,12 @@ def _host_attributes(platform: Platform, host: Host) -> dict[str, object]:
     if host.node is not None:
         found["node"] = host.node.name
     if host.properties:
-        found["properties"] = json.dumps(dict(host.properties))
+        found["properties"] = _json(dict(host.properties))
     links = platform.way(host, host)
     if any(link.opposite is not None for link in links):
         found["own_link"] = True
     elif links != (platform.loopback,):
-        found["loopback"] = json.dumps([_link_attributes(link) for link in links])
+        found["loopback"] = _json([_link_attributes(link) for link in links])
     return found
 
 
@@ -226,7 +230,7 @@ def _link_attributes(link: Link) -> dict[str, object]:
         "sharing": SPLIT if split else link.sharing,
     }
     if link.properties:
-        found["properties"] = json.dumps(dict(link.properties))
+        found["properties"] = _json(dict(link.properties))
     return found
 
 

@@ -271,7 +271,7 @@ def _patch_cffi(patches: Patches, module: ModuleType, opened: OpenedLibraries) -
         if path is not None:
             return real(backend, path, (flags or 0) & ~everybody)
         library = real(backend, name, flags)
-        if name is None or not isinstance(name, str) or SYSTEM.match(os.path.basename(name)):
+        if name is None or not isinstance(name, str) or re.match(SYSTEM, os.path.basename(name)):
             if here() is not None:
                 opened.arm()
         if _names_mpi(name):
@@ -305,6 +305,6 @@ def _look(name: object, mode: int, everybody: int, how: str, opened: OpenedLibra
         path = located(path, (), "") or path
     what = f"library {os.path.basename(path)}, loaded by {how}"
     copy = copy_of_rank(path, what, LoadsMPI)
-    if copy is None and not SYSTEM.match(os.path.basename(path)):
+    if copy is None and not re.match(SYSTEM, os.path.basename(path)):
         _arm(opened, path)
     return copy

@@ -22,9 +22,10 @@ MPI_LIBRARY = (
 _NEEDED, _STRTAB, _SYMTAB, _STRSZ, _RPATH, _RUNPATH = 1, 5, 6, 10, 15, 29
 _LOAD, _DYNAMIC = 1, 2
 _OPENING = (b"dlopen", b"dlmopen")
-# Libraries of the system that open others, but none that a program names.
-SYSTEM = re.compile(r"(libc|libdl|libpthread|libm|libstdc\+\+|libgcc_s|libpython[\d.]*|ld-.*)\.so")
-_PLUG_IN = re.compile(r"mpi.*\.so$", re.IGNORECASE)
+# Libraries of the system that open others, but none that a program names. The patterns are compiled
+# at their first use.
+SYSTEM = r"(libc|libdl|libpthread|libm|libstdc\+\+|libgcc_s|libpython[\d.]*|ld-.*)\.so"
+_PLUG_IN = r"(?i)mpi.*\.so$"
 _DEEPEST = 8  # libraries in a chain
 _USUAL = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")
 
@@ -158,7 +159,7 @@ def plug_in(path: str) -> str | None:
         return None
     folder = os.path.dirname(path)
     try:
-        names = sorted(name for name in os.listdir(folder) if _PLUG_IN.search(name))
+        names = sorted(name for name in os.listdir(folder) if re.search(_PLUG_IN, name))
     except OSError:
         return None
     for name in names:
@@ -192,7 +193,7 @@ def _chain(path: str) -> tuple[tuple[str, ...] | None, bool]:
             if re.match(MPI_LIBRARY, os.path.basename(name)):
                 return (*chain, name), opens
             found = located(name, inherited, origin)
-            if found is None or SYSTEM.match(os.path.basename(found)):
+            if found is None or re.match(SYSTEM, os.path.basename(found)):
                 continue
             if found in seen or len(chain) == _DEEPEST:
                 continue
