@@ -13,7 +13,7 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable, Collection, Iterator
 from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from pysmpi.text import cell
 from pysmpi.version import HOME
@@ -52,6 +52,7 @@ class _LateSite(CallSite):
     """A place that is looked up when it is used; until then, a file name."""
 
     _place: tuple[str, int, str] | None = None
+    _make = CallSite._make  # type: ignore[assignment]  # changed copies are no late ones
 
     def _found(self) -> tuple[str, int, str]:
         if self._place is None:
@@ -71,10 +72,10 @@ class _LateSite(CallSite):
     def function(self) -> str:
         return self._found()[2]
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: SupportsIndex | slice) -> object:  # type: ignore[override]
         return self._found()[index]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str | int]:
         return iter(self._found())
 
     def __repr__(self) -> str:
@@ -89,13 +90,13 @@ class _LateSite(CallSite):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    def __lt__(self, other: tuple[Any, ...]) -> bool:
+    def __lt__(self, other: tuple[str | int, ...]) -> bool:
         return self._found() < tuple(other)
 
-    def __gt__(self, other: tuple[Any, ...]) -> bool:
+    def __gt__(self, other: tuple[str | int, ...]) -> bool:
         return self._found() > tuple(other)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return CallSite, self._found()
 
 

@@ -86,7 +86,7 @@ class _Variables(dict[Any, Any]):
     def __init__(self, common: dict[Any, Any]) -> None:
         super().__init__()
         self.common = common
-        self.touched: set[Any] = set()
+        self.touched: set[object] = set()
 
     def own(self) -> dict[Any, Any]:
         """The variables of the rank that is running."""
@@ -160,9 +160,8 @@ class _Variables(dict[Any, Any]):
 
 def variables_here() -> dict[bytes, bytes]:
     """The variables of the process that runs, on POSIX systems."""
-    data: Any = vars(os.environ)["_data"]
-    result: dict[bytes, bytes] = data.own() if isinstance(data, _Variables) else data
-    return result
+    data: dict[bytes, bytes] = vars(os.environ)["_data"]
+    return data.own() if isinstance(data, _Variables) else data
 
 
 def _patch_environ(patches: Patches) -> None:
