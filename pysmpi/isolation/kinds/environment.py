@@ -86,7 +86,7 @@ class _Variables(dict[Any, Any]):
     def __init__(self, common: dict[Any, Any]) -> None:
         super().__init__()
         self.common = common
-        self.touched: set[object] = set()
+        self.touched: set[bytes] = set()
 
     def own(self) -> dict[Any, Any]:
         """The variables of the rank that is running."""
@@ -115,11 +115,11 @@ class _Variables(dict[Any, Any]):
         # The same for all ranks so far: reading it does not take a copy.
         return self.common[key]
 
-    def __setitem__(self, key: object, value: object) -> None:
+    def __setitem__(self, key: bytes, value: object) -> None:
         self.own()[key] = value
         self.touched.add(key)
 
-    def __delitem__(self, key: object) -> None:
+    def __delitem__(self, key: bytes) -> None:
         del self.own()[key]
         self.touched.add(key)
 
