@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
-from pysmpi.cluster.client import _check_workers
+from pysmpi.cluster import client
+from pysmpi.cluster.client import _check_workers, next_of
 from pysmpi.errors import UsageError
 from pysmpi.version import __version__
 
@@ -41,3 +43,37 @@ def test_equal_versions_are_accepted() -> None:
 def test_others_are_refused(answers: tuple[object, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         _check_workers(Client(*answers), "tcp://s:1")
+
+
+class Arriving:
+    """Futures of which one has arrived after some questions."""
+
+    def __init__(self, questions: int) -> None:
+        self.questions = questions
+
+    def has_ready(self) -> bool:
+        self.questions -= 1
+        return self.questions < 0
+
+    def __next__(self) -> str:
+        assert self.questions < 0
+        return "future"
+
+
+def test_a_signal_ends_the_wait_for_a_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    signals = [False, False, True]
+
+    def check() -> None:
+        if signals.pop(0):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(client, "time", SimpleNamespace(sleep=waited.append))
+    monkeypatch.setattr(client, "interruption", SimpleNamespace(check=check))
+    assert next_of(Arriving(0)) == "future"
+    assert len(signals) == 3 and not waited
+    assert next_of(Arriving(2)) == "future"
+    assert len(signals) == 1 and len(waited) == 2 and min(waited) > 0
+    with pytest.raises(KeyboardInterrupt):
+        next_of(Arriving(2))
+    assert len(waited) == 2

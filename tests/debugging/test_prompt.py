@@ -80,6 +80,33 @@ def test_deadlock_and_messages(tmp_path: Path) -> None:
     assert done.returncode == 1 and done.stderr == "pysmpi: ended in the debugger\n"
 
 
+QUEUES = """\
+import time
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+comm.Barrier()
+if comm.rank == 0:
+    requests = [comm.isend(i, 2, tag=i) for i in range(53)]
+time.sleep(1.0)
+if comm.rank == 3:
+    comm.Barrier()
+time.sleep(1.0)
+"""
+
+
+def test_the_queue_is_empty_or_has_too_many_messages_to_show(tmp_path: Path) -> None:
+    done = debug(
+        tmp_path, QUEUES, ["queue", "message", "queue", "quit"], "--break", "rank=3,call=Barrier"
+    )
+    first, second = re.split(r"call \d+: rank 3 calls Barrier", done.stdout)[1:]
+    assert "no message waits for a receive, and no receive for a message" in first
+    assert re.findall(r"rank 0 has sent to rank 2: tag (\d+), \d+ bytes", second) == [
+        str(i) for i in range(50)
+    ]
+    assert "... 3 more" in second and "no message waits" not in second
+
+
 def test_breakpoint_at_a_call_and_steps(tmp_path: Path) -> None:
     commands = ["p step, mine", "message", "p step", "next", "next", "p mine", "continue"]
     done = debug(tmp_path, FAILS, commands, "--break", "rank=2,call=recv,count=2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 import tracemalloc
 
@@ -53,8 +54,10 @@ def test_a_waiting_rank_takes_the_memory_of_its_frames():
     finally:
         tracemalloc.stop()
     assert abs(after_deep_calls - shallow) < 3_000  # frames that have ended take nothing
-    # The interpreter itself takes 16 KiB for the frames of a greenlet.
-    assert shallow + 2_000 < deeper < shallow + 16_384
+    # The interpreter itself takes 16 KiB for the frames of a greenlet. From Python 3.12 on,
+    # greenlet makes an object of 200 bytes for each frame that waits.
+    objects = 60 * 240 if sys.version_info >= (3, 12) else 0
+    assert shallow + 2_000 < deeper < shallow + 16_384 + objects
 
 
 def test_deeper_calls_after_the_first_wait():
