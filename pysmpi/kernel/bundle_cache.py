@@ -17,8 +17,8 @@ from pysmpi.kernel.activities import AbstractSystem, Activity, ActivityKind, Bun
 MOST: Final = 1 << 15
 BUSY: Final = 8
 NEIGHBOURS: Final = 8
-# Bundles with a part of the constraints to which one kind refers. With one of them, or none,
-# messages of mixed sizes and pairs take 4 % more instructions.
+# Bundles with a part of the constraints to which one kind refers. Without them, messages in a
+# random order take more instructions: 4 % among 192 pairs of hosts, 3 % among all pairs of 48.
 PARTIAL: Final = 8
 
 
