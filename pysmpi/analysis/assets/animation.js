@@ -3,7 +3,8 @@
 const BLOCK = 256;  // messages whose latest arrival is known
 const MOST_DOTS = 4000;
 const LASTS = 10;  // seconds that a window takes at speed 1
-const BARS = 3;  // seconds between two steps, if the reader wants no motion
+const NEAR = 0.5;  // ticks; times that are as near to each other are one
+const JUMPS = 3;  // steps in a second, if the reader wants no motion
 const FULL = 6;  // width of a link without free bandwidth
 
 class Stage {
@@ -94,7 +95,7 @@ class Stage {
     crossed.fill(0);
     for (const i of messages) {
       const route = this.routeOf(i);
-      if (route < 0 || tick < this.departs[i]) continue;
+      if (route < 0 || tick < this.departs[i] || end[i] <= tick + NEAR) continue;
       const rate = end[i] > this.flows[i] ? bytes[i] / ((end[i] - this.flows[i]) * run.unit) : 0;
       for (const link of this.crosses[route]) {
         crossed[link] = 1;
@@ -290,7 +291,7 @@ class Stage {
 
   say(found) {
     const { run, tick } = this, { bytes, collective, round } = run.messages;
-    const moving = found.filter((i) => this.departs[i] <= tick && run.messages.end[i] > tick);
+    const moving = found.filter((i) => this.departs[i] <= tick && run.messages.end[i] > tick + NEAR);
     const held = found.filter((i) => this.departs[i] > tick).length;
     const k = this.collective(moving);
     const parts = [];
@@ -301,7 +302,7 @@ class Stage {
       parts.push(run.callName(k) + (all === 0 ? "" : mine.length === 0 ? `: ${counted(all, "round")}` :
         low === high ? `: round ${low} of ${all}` : `: rounds ${low} to ${high} of ${all}`));
     }
-    const arrived = lower(this.ends, tick + 1, 0, this.ends.length);
+    const arrived = lower(this.ends, tick + NEAR, 0, this.ends.length);
     parts.push(`${counted(moving.length, "message")} on the way (${bytesOf(moving, bytes)})` + (held ? `, ${whole(held)} held` : "") +
       `, ${whole(arrived)} of ${whole(this.ends.length)} arrived`);
     const text = `${seconds(Number((tick * run.unit).toPrecision(6)))}. ${parts.join("; ")}.`;
@@ -472,7 +473,7 @@ class Player {
       const passed = Math.max(0, Math.min(200, time - last)) / 1000;
       if (this.still.matches) {
         // Jumps from event to event are no motion.
-        if (time - last >= 1000 / BARS / this.speed) {
+        if (time - last >= 1000 / JUMPS / this.speed) {
           last = time;
           const { steps } = this, i = lower(steps, this.now + 1e-9 * this.length, 0, steps.length);
           this.go(steps[Math.min(steps.length - 1, i)]);
