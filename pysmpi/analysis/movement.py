@@ -205,8 +205,8 @@ class CollectiveSpan(NamedTuple):
 def rounds(graph: EventGraph) -> dict[int, int]:
     """The round of each message of a collective call, by the number of the message.
 
-    A message is in round 1 + n if n is the longest chain of messages of the call, each of which was
-    sent when the one before had arrived at its sender, and that have arrived at this sender.
+    A message is in the round after the last one of which its sender has received or sent a message
+    that had arrived when this one was sent; otherwise in round 1.
     """
     table = graph.record.messages
     mine = {
@@ -221,9 +221,9 @@ def rounds(graph: EventGraph) -> dict[int, int]:
             source, _, call = mine[number]
             found[number] = 1 + reached.get((call, source), 0)
         elif kind == events.ARRIVE and number in found:
-            _, destination, call = mine[number]
-            key = call, destination
-            reached[key] = max(reached.get(key, 0), found[number])
+            *ranks, call = mine[number]
+            for rank in ranks:
+                reached[call, rank] = max(reached.get((call, rank), 0), found[number])
     return found
 
 
