@@ -29,8 +29,8 @@ PAGES = {
 SCREENS = {
     "screen": (1280, 900),
     "telephone": (390, 844),
-    "picture": (1440, 830),
-    "wide": (1240, 470),
+    "picture": (1440, 634),
+    "wide": (1240, 440),
     "long": (1280, 2400),
     "long-telephone": (390, 3000),
 }
@@ -75,9 +75,10 @@ for step in range(5):
 # The run of the picture in README.md, and a part of it that shows single messages.
 SHOWN = ("run", "-n", "8", "--platform", "graphene", "--explain")
 PROGRAM_SHOWN = ("apps/jacobi2d.py", "--iterations", "30")
-ZOOM = """<script>addEventListener("load", () => {
+ZOOM = """<script>(function wait() {
+  if (!window.pysmpi) { setTimeout(wait, 10); return; }
   for (let i = 0; i < 3; i++) document.getElementById("zoom-in").click();
-});</script>
+})();</script>
 """
 
 # Two algorithms of a broadcast to 16 hosts, some time after its begin.

@@ -5,7 +5,7 @@ const MOST_DOTS = 4000;
 const LASTS = 10;  // seconds that a window takes at speed 1
 const NEAR = 0.5;  // ticks; times that are as near to each other are one
 const JUMPS = 3;  // steps in a second, if the reader wants no motion
-const FULL = 6;  // width of a link without free bandwidth
+const FULL = 6;  // width of a link without free bandwidth, where there is room
 
 class Stage {
   constructor(run) {
@@ -123,7 +123,7 @@ class Stage {
     const members = new Uint32Array(hosts);
     const seat = Uint32Array.from(hostOf, (host) => members[host]++);
     const most = Math.max(...members);
-    const tall = tree ? Math.max(130, Math.min(250, width * height)) : Math.min(width, 440);
+    const tall = tree ? Math.max(130, Math.min(250, width * height)) : Math.min(width, x.length > 100 ? 640 : 440);
     const left = tree ? 0 : (width - tall) / 2, wide = tree ? width : tall;
     // In a tree the hosts stand on the lowest line, and the picture ends there.
     const low = tree ? Math.max(...y.slice(0, hosts)) : height;
@@ -138,6 +138,8 @@ class Stage {
     let cell = hosts === 1 ? 40 : 26;
     while (cell > 2 && Math.floor(room / cell) * Math.floor(deep / cell) < most) cell--;
     this.cell = Math.min(cell, room);
+    // Lines and points are thinner where many hosts stand close together.
+    this.thick = Math.max(0.4, Math.min(1, this.cell / 14));
     const fit = Math.max(1, Math.min(most, tree ? Math.floor(room / this.cell) : Math.ceil(Math.sqrt(most))));
     const rows = Math.ceil(most / fit), across = Math.ceil(most / rows);
     this.boxes = Array.from(members, (_, host) => ({
@@ -191,7 +193,7 @@ class Stage {
       for (const link of links) { load = Math.max(load, this.load[link]); crossed |= this.crossed[link]; }
       context.strokeStyle = context.fillStyle = crossed ? palette.accent : palette.soft;
       context.globalAlpha = load > 0 ? 1 : crossed ? 0.6 : 0.4;
-      context.lineWidth = load > 0 ? 2 + (FULL - 2) * Math.min(1, load) : crossed ? 2 : 1;
+      context.lineWidth = this.thick * (load > 0 ? 2 + (FULL - 2) * Math.min(1, load) : crossed ? 2 : 1);
       context.beginPath();
       if (one === other) {
         context.arc(this.x[one], this.y[one], 3 + context.lineWidth, 0, 7);
@@ -247,12 +249,12 @@ class Stage {
       const share = lengths[k] > 0 ? Math.min(1, way / lengths[k]) : 1;
       return [points[k][0] + share * (points[k + 1][0] - points[k][0]), points[k][1] + share * (points[k + 1][1] - points[k][1]), k];
     };
-    const [x, y, leg] = at(part * total), [x0, y0, first] = at(Math.max(0, part * total - 26));
-    const radius = 2.5 + 3.5 * Math.log1p(this.run.messages.bytes[i]) / Math.log1p(this.most);
+    const [x, y, leg] = at(part * total), [x0, y0, first] = at(Math.max(0, part * total - 26 * this.thick));
+    const radius = this.thick * 2.5 + this.thick * 3.5 * Math.log1p(this.run.messages.bytes[i]) / Math.log1p(this.most);
     context.strokeStyle = context.fillStyle = palette.message;
     if (part > 0) {
       context.globalAlpha = 0.45;
-      context.lineWidth = Math.max(2, radius);
+      context.lineWidth = Math.max(1.5, radius);
       context.beginPath();
       context.moveTo(x0, y0);
       for (let k = first + 1; k <= leg; k++) context.lineTo(points[k][0], points[k][1]);
