@@ -16,8 +16,9 @@ from typing import Final
 from pysmpi.errors import UsageError
 from pysmpi.io.reading import LONGEST_LINE, open_lines, too_long
 from pysmpi.kernel.matching import ANY
+from pysmpi.replay.goal_binary import is_binary_goal, read_binary_goal
+from pysmpi.replay.goal_schedule import CALC, RECV, SEND, GoalSchedule
 
-CALC, SEND, RECV = range(3)
 _KINDS: Final = {"calc": CALC, "send": SEND, "recv": RECV}
 _MOST_RANKS: Final = 1 << 24
 _OPERATION: Final = re.compile(
@@ -30,28 +31,6 @@ _RANK: Final = re.compile(r"rank\s+(\d+)\s*\{")
 _RANKS: Final = re.compile(r"num_ranks\s+(\d+)")
 
 
-class GoalSchedule:
-    """The graph of one rank: columns of its operations, by their numbers.
-
-    `amounts` are nanoseconds of a compute and bytes of a message. `after_end` and `after_start`
-    hold the operations that an operation releases by its end and by its start.
-    """
-
-    def __init__(self) -> None:
-        self.kinds: list[int] = []
-        self.amounts: list[int] = []
-        self.peers: list[int] = []
-        self.tags: list[int] = []
-        self.cpus: list[int] = []
-        self.lines: list[int] = []  # of the file
-        self.missing: list[int] = []  # how many other operations an operation requires
-        self.after_end: dict[int, list[int]] = {}
-        self.after_start: dict[int, list[int]] = {}
-
-    def __len__(self) -> int:
-        return len(self.kinds)
-
-
 class GoalTrace:
     """A file of schedules, one for each rank."""
 
@@ -60,14 +39,18 @@ class GoalTrace:
 
 
 def is_goal(path: str) -> bool:
-    """Whether a file begins as a schedule does."""
+    """Whether a file begins as a schedule does, in text or in the binary form."""
     if not os.path.isfile(path):
         return False
+    if is_binary_goal(path):
+        return True
     return next((line.startswith("num_ranks") for _, line in _lines(path)), False)
 
 
 def read_goal(path: str) -> list[GoalSchedule]:
     """The schedules of all ranks. Raises UsageError with the line that is wrong."""
+    if is_binary_goal(path):
+        return read_binary_goal(path)
     ranks: list[GoalSchedule] = []
     current: GoalSchedule | None = None
     labels: dict[str, int] = {}

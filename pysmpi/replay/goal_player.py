@@ -10,7 +10,7 @@ from pysmpi.kernel.core import Core
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, KernelRequest, Receive, Send
 from pysmpi.kernel.schedule import Schedule
-from pysmpi.replay.goal import CALC, SEND, GoalSchedule
+from pysmpi.replay.goal_schedule import CALC, SEND, GoalSchedule
 
 NANOSECOND: Final = 1e-9
 
@@ -68,7 +68,7 @@ class GoalRank:
         number = min(self.open, default=None)
         if number is None:
             number = next(i for i, missing in enumerate(self.missing) if missing)
-        return f"{self.instance.name}, line {lines[number]}"
+        return f"{self.instance.name}, {self.schedule.unit} {lines[number]}"
 
     def start(self, seconds: float) -> None:
         """Begin at a date."""

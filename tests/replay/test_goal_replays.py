@@ -8,7 +8,8 @@ from pysmpi.api import run
 from pysmpi.errors import UsageError
 from pysmpi.kernel.matching import ANY
 from pysmpi.replay import Replay
-from pysmpi.replay.goal import CALC, RECV, SEND, is_goal, read_goal
+from pysmpi.replay.goal import is_goal, read_goal
+from pysmpi.replay.goal_schedule import CALC, RECV, SEND
 
 # The parameters that LogGOPSim has without options, in ns and ns a byte.
 LOGGOPSIM = {
