@@ -39,7 +39,7 @@ _PAIRS = 4  # events of two orders
 _SHOWN = 12  # lines of events and predictions
 _OWN = (
     "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
-    "--no-shrink", "--resume", "--database", "--json", "--schedule", "--scheduler",
+    "--symmetric", "--no-shrink", "--resume", "--database", "--json", "--schedule", "--scheduler",
 )  # fmt: skip
 
 
@@ -93,6 +93,12 @@ _OWN = (
     show_default=True,
     help="Wall time after which one execution counts as a failure.",
 )
+@click.option(
+    "--symmetric",
+    is_flag=True,
+    help="Count ranks that differ only by their numbers once; assumes that the program treats them "
+    "alike.",
+)
 @click.option("--no-shrink", is_flag=True, help="Report failures as they were found.")
 @click.option("--resume", is_flag=True, help="Continue an exploration that was interrupted.")
 @click.option(
@@ -116,6 +122,7 @@ def command(
     reduction: str,
     sends: str,
     timeout: float,
+    symmetric: bool,
     no_shrink: bool,
     resume: bool,
     database: str,
@@ -179,7 +186,7 @@ def command(
         make_strategy(schedule, options.seed)
     settings = SearchLimits(
         SYSTEMATIC if schedule == TIME else schedule, runs, seconds, jobs or cores(), keep_going,
-        reduction, sends, options.seed, timeout, not no_shrink,
+        reduction, sends, options.seed, timeout, not no_shrink, symmetric,
     )  # fmt: skip
     words: list[str] = ctx.meta["words"]
     make = ProgramJobs(line, options)
@@ -303,6 +310,9 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
         lines.append(f"continued after {resumed:,} earlier executions")
     if found.complete:
         lines.append("all relevantly different orders were explored")
+        if found.alike:
+            ranks = ", ".join(map(str, found.alike))
+            lines.append(f"assumed (--symmetric): ranks {ranks} differ only by their numbers")
     elif found.left:
         about = "" if found.estimate is None else f", about {found.estimate:,.0f} in all"
         lines.append(f"not complete: {found.left:,} branches left{about}; --resume continues")

@@ -130,6 +130,7 @@ class Trace:
 
     `met` is the digest of the state at which it has ended because another execution goes on from
     there; `idle` are tests that lead nowhere, and `new_idle` the states of ranks that show it.
+    `twins` are options that are the same as another one but for numbers of ranks.
     """
 
     events: list[Decision] = field(default_factory=list)
@@ -146,3 +147,4 @@ class Trace:
     moments: list[int] = field(default_factory=list)
     met: bytes | None = None
     new_idle: list[bytes] = field(default_factory=list)
+    twins: list[dict[str, str]] = field(default_factory=list)

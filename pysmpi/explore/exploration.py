@@ -41,7 +41,7 @@ class SearchLimits:
 
     `runs` is the largest number of executions, `seconds` of wall time. `sends` says whether
     standard sends are buffered, wait, or both are explored. `timeout` is the wall time (s) after
-    which one execution is killed.
+    which one execution is killed. `symmetric`: ranks that differ only by their numbers count once.
     """
 
     schedule: str = SYSTEMATIC
@@ -54,6 +54,7 @@ class SearchLimits:
     seed: int = 0
     timeout: float = 60.0
     shrink: bool = True
+    symmetric: bool = False
 
 
 @dataclass
@@ -94,7 +95,8 @@ class SearchResult:
     had met before, `redundant` those given up because another one is equivalent. `complete` says
     that nothing is left to explore. `results` has, for each different result of executions that did
     not fail, a schedule and the number of executions. `lost` is a reason outside of the program for
-    which the executions ended early; `interrupted` says that the user has ended them.
+    which the executions ended early; `interrupted` says that the user has ended them. `alike` are
+    ranks that were taken as equal but for their numbers.
     """
 
     executions: int = 0
@@ -113,6 +115,7 @@ class SearchResult:
     note: str | None = None
     interrupted: bool = False
     lost: str | None = None
+    alike: list[int] = field(default_factory=list)
 
 
 class FixedSends:
@@ -280,7 +283,7 @@ class Explorer:
     def _systematic(self, executor: Executions) -> None:
         settings, found = self.settings, self.found
         if not self.trees:
-            self.trees = [SearchTree(settings.reduction, settings.sends != "waiting")]
+            self.trees = [self._tree(settings.sends != "waiting")]
         before = found.executions
         sends = files = False
         while True:
@@ -294,12 +297,12 @@ class Explorer:
                 if tree.left:
                     break
                 if settings.sends == "both" and sends and tree.buffered and not tree.order:
-                    self.trees.append(SearchTree(settings.reduction, False))
+                    self.trees.append(self._tree(False))
                     continue
                 if not files or tree.order + 1 >= ORDERS:
                     break
                 buffered = settings.sends != "waiting"
-                self.trees.append(SearchTree(settings.reduction, buffered, tree.order + 1))
+                self.trees.append(self._tree(buffered, tree.order + 1))
                 continue
             task, execution = executor.next()
             files = files or execution.shares_files
@@ -318,8 +321,12 @@ class Explorer:
         self._count(before)
         found.complete = all(not tree.left for tree in self.trees)
 
+    def _tree(self, buffered: bool, order: int = 0) -> SearchTree:
+        return SearchTree(self.settings.reduction, buffered, order, self.settings.symmetric)
+
     def _count(self, before: int) -> None:
         found = self.found
+        found.alike = sorted(set().union(*(tree.alike for tree in self.trees)))
         found.redundant = sum(tree.redundant for tree in self.trees)
         found.meetings = sum(tree.meetings for tree in self.trees)
         found.states = sum(tree.states for tree in self.trees)

@@ -48,7 +48,8 @@ class Observer:
     is the order of ranks between decisions. With a `memory`, an execution ends where it meets one
     of its states: another one goes on from there. `searching` says that it is of a search, whose
     executions have the same beginning. Without a `prefix`, it is the beginning of many executions,
-    up to the first decision with several options; `continue_with` makes it one of these.
+    up to the first decision with several options; `continue_with` makes it one of these. If it is
+    `symmetric`, ranks that differ only by their numbers are treated as equal.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Observer:
         order: int = 0,
         memory: KnownStates | None = None,
         searching: bool = False,
+        symmetric: bool = False,
     ) -> None:
+        self.symmetric = symmetric
         self.searching = searching
         self.strategy = strategy
         self.memory = memory
@@ -89,6 +92,8 @@ class Observer:
         # Of each event, the digest of the state before it, and the tests that lead nowhere.
         self.digests: list[bytes | None] = []
         self.idle: list[list[str]] = []
+        # Of each event, the options that are the same as another one but for numbers of ranks.
+        self.twins: list[dict[str, str]] = []
         self.moments: list[int] = []  # of each arrival, the number of events before it
         self.met: bytes | None = None  # the digest of the known state at which it has ended
         self.new_idle: list[bytes] = []
@@ -109,8 +114,9 @@ class Observer:
             return None
         memory = None if self.memory is None else KnownStates()
         return Observer(
-            None, (), self.buffered, self.reduce, order=self.order, memory=memory, searching=True
-        )
+            None, (), self.buffered, self.reduce, order=self.order, memory=memory, searching=True,
+            symmetric=self.symmetric,
+        )  # fmt: skip
 
     def stand(self) -> None:
         """The first decision with several options, from which many executions will go on."""
@@ -140,7 +146,9 @@ class Observer:
         """The execution begins in this process; `output` is the descriptor of its output."""
         self.universe = simulation.universe
         if self.memory is not None and self.control is not None:
-            self._states = States(simulation, self.control, self._history, output, files)
+            self._states = States(
+                simulation, self.control, self._history, output, files, self.symmetric
+            )
 
     @property
     def given_up(self) -> bool:
@@ -153,7 +161,7 @@ class Observer:
         return Trace(
             self.events, self.pasts, self.options, self.asleep, self.arrivals, self.sites,
             len(self.sends), self.redundant, self.diverged, self.digests, self.idle, self.moments,
-            self.met, self.new_idle,
+            self.met, self.new_idle, self.twins,
         )  # fmt: skip
 
     def schedule(self) -> Decisions:
@@ -192,6 +200,7 @@ class Observer:
         self.asleep.append(asleep)
         self.digests.append(digest)
         self.idle.append(idle)
+        self.twins.append({} if digest is None else self._same_but_for_ranks(options))
         if self.sites is not None:
             self.sites.append(self._site(options[i]))
         self.events.append(events[i])
@@ -227,6 +236,32 @@ class Observer:
             return None, idle
         self._own.add(digest)
         return digest, idle
+
+    def _same_but_for_ranks(self, options: Sequence[Alternative]) -> dict[str, str]:
+        """Of the messages for one receive, those whose senders differ only by their numbers.
+
+        No decision so far has involved these ranks, so no rank holds anything of their order.
+        """
+        states = self._states
+        if not self.symmetric or states is None:
+            return {}
+        involved = {pid for event in self.events for pid in event.pids}
+        found: dict[str, str] = {}
+        distinct: dict[Receive, list[Alternative]] = {}
+        for option in options:
+            receive = option.receive
+            if receive is None or option.passed is not None or option.pid in involved:
+                continue
+            if receive.context.members[receive.destination].pid == option.pid:
+                continue
+            others = distinct.setdefault(receive, [])
+            for other in others:
+                if states.alike(other.pid, option.pid):
+                    found[option.name] = other.name
+                    break
+            else:
+                others.append(option)
+        return found
 
     def _choose(
         self, number: int, events: list[Decision], options: Sequence[Alternative], idle: list[str]

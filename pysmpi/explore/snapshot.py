@@ -108,8 +108,8 @@ class Snapshot:
             observer.searching
             and len(observer.prefix or ()) > 0
             and observer.memory is mine.memory
-            and (observer.buffered, observer.reduce, observer.order)
-            == (mine.buffered, mine.reduce, mine.order)
+            and (observer.buffered, observer.reduce, observer.order, observer.symmetric)
+            == (mine.buffered, mine.reduce, mine.order, mine.symmetric)
         )
 
     def stands(self, timeout: float) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy
 
+from pysmpi.explore.alike import alike
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.liveness import MOST_CODE, unused_after
 from pysmpi.explore.values import Opaque, Values
@@ -71,7 +72,7 @@ class States:
     """Computes digests of the states of one execution.
 
     `history(pid)` describes the past of a rank, None if it is not known completely. `output` is the
-    descriptor of the file of the output.
+    descriptor of the file of the output. `describing` says that ranks will be compared (`alike`).
     """
 
     def __init__(
@@ -81,7 +82,10 @@ class States:
         history: Callable[[int], object],
         output: int,
         files: FileWatch,
+        describing: bool = False,
     ) -> None:
+        # The descriptions of ranks, if they are wanted and complete.
+        self.descriptions: dict[int, list[object]] | None = {} if describing else None
         self.universe = simulation.universe
         self.control = control
         self.history = history
@@ -172,6 +176,30 @@ class States:
             self.changed.discard(pid)
         return state
 
+    def alike(self, first: int, second: int) -> bool:
+        """Whether two ranks differ only by their numbers; after `digest`."""
+        assert self.descriptions is not None
+        one, other = self.descriptions.get(first), self.descriptions.get(second)
+        if one is None or other is None or not alike(one, other, first, second):
+            return False
+        if self.control.refused.get(first, 0) != self.control.refused.get(second, 0):
+            return False
+        everyone = list(range(len(self.universe.ranks)))
+        for communicator in self.universe.communicators.values():
+            calls, group = communicator.calls, list(communicator.group)
+            if group != everyone:
+                if len(group) > 1 or any(calls):
+                    return False
+                continue
+            if calls[first] != calls[second]:
+                return False
+            for (_, operation), shared in communicator.collective_states.items():
+                if (first in shared.values) != (second in shared.values):
+                    return False
+                if first in shared.values and operation not in _BARRIERS:
+                    return False
+        return True
+
     # The parts of a state.
 
     def _written(self) -> object:
@@ -238,9 +266,14 @@ class States:
     def _of_rank(self, rank: Rank, requests: list[Send | Receive]) -> bytes | None:
         if self._opaque.get(rank.pid, 0) < _MOST_OPAQUE:
             try:
-                return _digest(RankReader(self, rank, requests).read())
+                description = RankReader(self, rank, requests).read()
+                if self.descriptions is not None:
+                    self.descriptions[rank.pid] = description
+                return _digest(description)
             except (Opaque, RecursionError):
                 self._opaque[rank.pid] = self._opaque.get(rank.pid, 0) + 1
+        if self.descriptions is not None:
+            self.descriptions.pop(rank.pid, None)
         past = self.history(rank.pid)
         return None if past is None else _digest(["history", past])
 

@@ -50,7 +50,7 @@ class SearchState:
 
     __slots__ = (
         "parent", "event", "depth", "options", "sleep", "branches", "children", "digest", "idle",
-        "entries", "future", "beyond", "full",
+        "entries", "future", "beyond", "full", "twins", "symmetric",
     )  # fmt: skip
 
     def __init__(self, parent: SearchState | None, event: Decision | None) -> None:
@@ -69,6 +69,9 @@ class SearchState:
         self.future: set[Decision | Offer] = set()
         self.beyond: set[Decision | Offer] = set()
         self.full: bool = False  # whether all options are explored
+        # Options, and others in their place that differ only by numbers of ranks.
+        self.twins: dict[str, str] = {}
+        self.symmetric: bool = False  # whether this state or a later one has twins
 
     def path(self) -> list[str]:
         """The names of the events from the root to here."""
@@ -106,7 +109,15 @@ class SearchTree:
     """The tree of executions under one rule for standard sends and one order of ranks between
     decisions, and the branches to explore."""
 
-    def __init__(self, reduction: str = "source", buffered: bool = True, order: int = 0) -> None:
+    def __init__(
+        self,
+        reduction: str = "source",
+        buffered: bool = True,
+        order: int = 0,
+        symmetric: bool = False,
+    ) -> None:
+        self.symmetric = symmetric
+        self.alike: set[int] = set()  # ranks that were taken as equal but for their numbers
         self.reduction = reduction
         self.order = order
         self.buffered = buffered
@@ -147,7 +158,8 @@ class SearchTree:
             digest = None if node.digest is None else node.digest.hex()
             rows.append([
                 parent, node.event, options, node.sleep, branches, digest, sorted(node.idle),
-                node.full, _dumped(node.future), _dumped(node.beyond), node.entries,
+                node.full, _dumped(node.future), _dumped(node.beyond), node.twins,
+                node.symmetric, node.entries,
             ])  # fmt: skip
             stack += [(child, number) for child in node.children.values()]
         tasks = [
@@ -161,18 +173,25 @@ class SearchTree:
             self.executions, self.redundant, self.states, self.fraction, self._count, self.meetings,
         ]  # fmt: skip
         idle = sorted(state.hex() for state in self.memory.idle)
-        return [self.reduction, self.buffered, self.order, rows, tasks, figures, idle]
+        alike = sorted(self.alike)
+        return [
+            self.reduction, self.buffered, self.order, self.symmetric, alike, rows, tasks, figures,
+            idle,
+        ]  # fmt: skip
 
     @classmethod
     def load(cls, data: Any) -> SearchTree:
         """The tree that `dump` described; ValueError or TypeError for other data."""
-        reduction, buffered, order, rows, tasks, figures, idle = data
-        if reduction not in REDUCTIONS or type(buffered) is not bool:
+        reduction, buffered, order, symmetric, alike, rows, tasks, figures, idle = data
+        if reduction not in REDUCTIONS or type(buffered) is not bool or type(symmetric) is not bool:
             raise ValueError
-        tree = cls(reduction, buffered, _whole(order))
+        tree = cls(reduction, buffered, _whole(order), symmetric)
+        tree.alike = set(map(_whole, alike))
         nodes: list[SearchState] = []
         tree.memory.idle = set(map(bytes.fromhex, idle))
-        for parent, event, options, sleep, branches, digest, leads, full, future, beyond, _ in rows:
+        for row in rows:
+            parent, event, options, sleep, branches, digest, leads, full, future, beyond = row[:10]
+            twins, shared, _ = row[10:]
             node = tree.root
             if nodes:
                 node = nodes[_index(parent, nodes)].child(decision_of(event))
@@ -181,6 +200,8 @@ class SearchTree:
             node.branches = {one.name: one for one in map(decision_of, branches)}
             node.idle = frozenset(map(str, leads))
             node.full = full is True
+            node.twins = {str(one): str(other) for one, other in twins.items()}
+            node.symmetric = shared is True
             node.future, node.beyond = _loaded(future), _loaded(beyond)
             if digest is not None:
                 node.digest = bytes.fromhex(digest)
@@ -210,6 +231,7 @@ class SearchTree:
         return Observer(
             task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order,
             memory=self.memory if self.reduction == "source" else None, searching=True,
+            symmetric=self.symmetric,
         )  # fmt: skip
 
     def estimate(self) -> float | None:
@@ -253,6 +275,9 @@ class SearchTree:
                 if last >= task.node.depth:
                     asleep = [one for one in trace.asleep[last] if not dependent(one, events[last])]
                 self._meet(nodes[last], events[last], met, {one.name for one in asleep})
+        for node in nodes:
+            if node.twins:
+                self._explore_before(node)
         if not trace.redundant:
             share = 1.0
             for node in nodes:
@@ -299,6 +324,8 @@ class SearchTree:
     def _meet(self, node: SearchState, event: Decision, met: SearchState, asleep: set[str]) -> None:
         """An execution has come from a state to a known one by an event; some events are asleep."""
         met.entries.append((node, event))
+        if met.symmetric:
+            self._explore_before(node)
         if met.depth <= node.depth:
             self._explore_all(met)
         woken = [one for one in met.sleep if one.name not in asleep]
@@ -331,6 +358,23 @@ class SearchTree:
         for option in list(node.options.values()):
             self._branch(node, option, deviations)
 
+    def _explore_before(self, node: SearchState) -> None:
+        """Options of a state are left out: explore all others there, and in all states before.
+
+        What follows an option that is left out is not seen, so it cannot tell which options of
+        earlier states matter.
+        """
+        work = [node]
+        while work:
+            node = work.pop()
+            if node.symmetric:
+                continue
+            node.symmetric = True
+            self._explore_all(node)
+            if node.parent is not None:
+                work.append(node.parent)
+            work += [before for before, _ in node.entries]
+
     @staticmethod
     def _deviations(node: SearchState) -> int:
         count = 0
@@ -349,12 +393,17 @@ class SearchTree:
                 if i >= begin:
                     node.sleep = trace.asleep[i]
                     node.idle = frozenset(trace.idle[i])
+                    node.twins = trace.twins[i]
                 self.states += 1
             node.branches.setdefault(event.name, event)
             yield node
             node = node.child(event)
 
     def _branch(self, node: SearchState, event: Decision, deviations: int) -> None:
+        twin = node.twins.get(event.name)
+        if twin is not None:
+            self.alike.update((event.pids[1], node.options[twin].pids[1]))
+            event = node.options[twin]
         if event.name in node.branches or event.name in node.idle:
             return
         sleep: tuple[Decision, ...] = ()
