@@ -21,6 +21,12 @@ MPI = re.compile(
     r"lib(mpi|mpi_(?!cxx\b)[\w-]+|mpich(?!cxx\b)\w*|mpifort\w*|pmpi\w*|mpi_abi)\.so\b|psm_\w+\.so$"
 )
 
+# Libraries for Fortran, and what programs use of their modules that ours do not have: arrays as
+# descriptors, and functions and variables of the modules themselves.
+_FORTRAN = re.compile(r"lib(mpifort|mpichfort|mpi_mpifh|mpi_use\w+)\.so\b")
+_OF_MODULES = re.compile(r"p?mpi_\w+_f08ts_|__p?mpi_(f08\w*|sizeofs|constants|base)_MOD_\w+")
+_COMPARISON = re.compile(r"__mpi_f08_types_MOD_o?mpi_\w+_(eq|neq?)(_f|_f08)?")
+
 MAGIC = b"\x7fELF"
 MOST = 1 << 30  # bytes of an executable that are looked at
 _LOAD, _DYNAMIC, _TLS = 1, 2, 7
@@ -265,6 +271,23 @@ def replacements(path: str, libraries: list[str]) -> list[str | None]:
         both = " and ".join(INTERFACES[each].name for each in interfaces)
         raise refused(path, f"one that needs two MPI libraries ({both})")
     return result
+
+
+def of_modules(library: SharedLibrary) -> str | None:
+    """Why ranks cannot load a file, if it needs an MPI library's own modules for Fortran."""
+    if not any(_FORTRAN.match(name) for _, name in library.needed):
+        return None
+    names = [
+        name
+        for name in undefined(library)
+        if _OF_MODULES.fullmatch(name) and not _COMPARISON.fullmatch(name)
+    ]
+    if not names:
+        return None
+    return (
+        f"uses {min(names)}, a function of its MPI library's own module for Fortran: compile it "
+        "with `pysmpi fc`"
+    )
 
 
 def undefined(library: SharedLibrary) -> set[str]:

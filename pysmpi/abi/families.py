@@ -61,7 +61,7 @@ LIMITS = {
     "Info_get_string": "MAX_INFO_VAL",
 }
 GET_ATTRIBUTES = ("Comm_get_attr", "Type_get_attr", "Win_get_attr", "Attr_get")
-# Functions that read the handle whose address they get.
+# Functions that read the handle whose address they get; of two, the first.
 _CHANGING = re.compile(
     r"\w*_free|Start|Wait|Test|Cancel|Type_commit|Mrecv(_c)?|Imrecv(_c)?|Comm_disconnect|File_close|"
     r"Session_finalize"
@@ -96,6 +96,7 @@ class EntryPointText:
         self.handle = "FINT" if fortran else "HANDLE"
         self.prefix = "f" if fortran else "c"
         self.names = {each.name: f"a{i}" for i, each in enumerate(function.arguments)}
+        self.changes = _CHANGING.fullmatch(function.name) is not None
         for place, argument in enumerate(function.arguments):
             self.add(f"a{place}", argument)
 
@@ -184,8 +185,9 @@ class EntryPointText:
         out = f"{self.prefix}_out('{kind}', "
         if argument.stars == "*" and not argument.brackets:
             start = "UNSET"
-            if _CHANGING.fullmatch(name):
+            if self.changes:
                 start = f"{at} != NULL ? {into}*{at}) : UNSET"
+                self.changes = False
             self.before.append(f"long long h{at} = {start};")
             self.values.append(f"{at} != NULL ? (intptr_t)&h{at} : 0")
             self.after.append(f"if ({at} != NULL && STORED(h{at})) *{at} = {out}(uint32_t)h{at});")

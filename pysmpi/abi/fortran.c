@@ -38,6 +38,13 @@ EXPORT char mpiprivc_[2];
     SENTINEL(argv, mpiprivc_, 1),                                                                   \
     SENTINEL(unweighted, mpifcmb5_, 0),                                                             \
     SENTINEL(empty, mpifcmb9_, 0)
+#define COMPARISONS(kind)                                                                           \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_eq, ==)                                             \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_neq, !=)                                            \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_f08_eq_f, ==)                                       \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_f08_neq_f, !=)                                      \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_f_eq_f08, ==)                                       \
+    COMPARISON(__mpi_f08_types_MOD_mpi_##kind##_f_neq_f08, !=)
 #include "fortran.h"
 
 #include "generated/fortran_calls.h"

@@ -296,3 +296,21 @@ PREDEFINED_FUNCTIONS(, int)
 PREDEFINED_FUNCTIONS(comm_, long)
 PREDEFINED_FUNCTIONS(type_, long)
 PREDEFINED_FUNCTIONS(win_, long)
+
+/* Comparisons of handles in the library's own module mpi_f08: both sides are integers there. */
+#define COMPARISON(name, sign)                                                                     \
+    EXPORT int name(const int *a, const int *b)                                                    \
+    {                                                                                              \
+        return *a sign *b;                                                                         \
+    }
+COMPARISONS(comm)
+COMPARISONS(datatype)
+COMPARISONS(errhandler)
+COMPARISONS(file)
+COMPARISONS(group)
+COMPARISONS(info)
+COMPARISONS(message)
+COMPARISONS(op)
+COMPARISONS(request)
+COMPARISONS(session)
+COMPARISONS(win)

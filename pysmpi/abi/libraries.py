@@ -94,6 +94,9 @@ def _examined(path: str, library: elf.SharedLibrary) -> _Part:
                 named.setdefault(part.interface, name)
         else:
             shared.append(file)
+    why = elf.of_modules(library)
+    if why is not None:
+        raise CannotCopy(f"it {why}")
     if len(named) > 1:
         raise CannotCopy(
             "it needs two MPI libraries: " + " and ".join(map(_described, *zip(*named.items())))

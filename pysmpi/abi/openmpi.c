@@ -170,6 +170,9 @@ EXPORT void *MPI_F08_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
     SENTINEL(argvs, mpi_fortran_argvs_null_, 0),                                                    \
     SENTINEL(unweighted, mpi_fortran_unweighted_, 0),                                               \
     SENTINEL(empty, mpi_fortran_weights_empty_, 0)
+#define COMPARISONS(kind)                                                                           \
+    COMPARISON(__mpi_f08_types_MOD_ompi_##kind##_op_eq, ==)                                         \
+    COMPARISON(__mpi_f08_types_MOD_ompi_##kind##_op_ne, !=)
 #include "fortran.h"
 
 #include "generated/fortran_calls.h"

@@ -93,6 +93,10 @@ class CompiledProgram(RankProgram):
         self.planner = images.ImagePlanner(self.name, self.chosen)
         self.plan = self.planner.plan(self.executable)
         self.planner.check()
+        for part in self.plan.parts:
+            why = elf.of_modules(part.library)
+            if why is not None:
+                raise UsageError(f"{part.library.path}: {why}")
         # Variables of a process are the engine's.
         self.c_functions = frozenset(
             name for part in self.plan.parts for name in elf.undefined(part.library)

@@ -162,7 +162,11 @@ def number_of(handle: Any) -> int:
     impl = handle._impl
     number: int = handle._table.number(impl)
     if impl is not None:
-        here().objects.setdefault(number, handle)
+        objects = here().objects
+        if number not in objects:
+            # A constant, because calls make other handles of a predefined object null.
+            constant = handle._named.get(id(impl))
+            objects[number] = handle if constant is None else constant[0]
     return number
 
 

@@ -119,6 +119,70 @@ def test_a_program_has_the_same_results_with_each_interface(
     assert sorted(capfd.readouterr().out.splitlines()) == sorted([*ranks, *(3 * list(same))])
 
 
+@needs_compiler
+@pytest.mark.parametrize("interface", list(INTERFACES))
+def test_handles_that_calls_store_are_not_read(
+    interface: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "results"
+    words = ["--abi", interface, "-g", str(PROGRAMS / "results.c"), "-o", str(target)]
+    subprocess.run(line("cc", words), check=True)
+    pysmpi.run(str(target), nprocs=2, compute="none")
+    same = (
+        "got 1 1", "no process 1 1 1 1", "error handler 1 1", "contents 2 1", "sum 1",
+    )  # fmt: skip
+    assert sorted(capfd.readouterr().out.splitlines()) == sorted(4 * list(same))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("library", "same", "differ"),
+    [
+        ("libmpifort.so.12", "mpi_comm_eq", "mpi_comm_neq"),
+        ("libmpi_usempif08.so.40", "ompi_comm_op_eq", "ompi_comm_op_ne"),
+    ],
+)
+def test_programs_with_the_module_of_another_library(
+    library: str, same: str, differ: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Comparisons of handles are served. What takes arrays as descriptors is refused."""
+    same, differ = (f"__mpi_f08_types_MOD_{name}" for name in (same, differ))
+    (tmp_path / "stub.c").write_text(
+        f"int {same}(int *a, int *b) {{ return 7; }}\n"
+        f"int {differ}(int *a, int *b) {{ return 7; }}\n"
+        "void mpi_send_f08ts_(void) {}\n"
+    )
+    (tmp_path / "main.c").write_text(
+        "#include <stdio.h>\n"
+        f"int {same}(int *, int *), {differ}(int *, int *);\n"
+        "void mpi_init_(int *), mpi_finalize_(int *), mpi_send_f08ts_(void);\n"
+        "int main(void) { int error, one = 1, two = 2; mpi_init_(&error);\n"
+        f'printf("%d %d %d %d\\n", {same}(&one, &one), {same}(&one, &two),\n'
+        f"       {differ}(&one, &one), {differ}(&one, &two));\n"
+        "#ifdef SENDS\nmpi_send_f08ts_();\n#endif\n"
+        "mpi_finalize_(&error); return 0; }\n"
+    )
+    stub = tmp_path / library
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", f"-Wl,-soname,{library}", tmp_path / "stub.c", "-o", stub],
+        check=True,
+    )
+    words = [
+        "cc",
+        tmp_path / "main.c",
+        "-fPIE",
+        "-pie",
+        stub,
+        "-Wl,--unresolved-symbols=ignore-all",
+    ]
+    subprocess.run([*words, "-o", tmp_path / "main"], check=True)
+    pysmpi.run(str(tmp_path / "main"), nprocs=2, compute="none")
+    assert capfd.readouterr().out == "1 0 0 1\n" * 2
+    subprocess.run([*words, "-DSENDS", "-o", tmp_path / "sends"], check=True)
+    with pytest.raises(UsageError, match="sends: uses mpi_send_f08ts_, .* with `pysmpi fc`"):
+        pysmpi.run(str(tmp_path / "sends"), nprocs=2)
+
+
 def _values(header: str, folder: str, place: Path, names: list[str]) -> list[str]:
     """The constants and the types of a header, as a program in C prints them."""
     lines = [f'printf("{name} %lld\\n", (long long)(MPI_{name}));' for name in names]
