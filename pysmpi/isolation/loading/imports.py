@@ -65,11 +65,11 @@ class GivenLoader:
 
     def spec(self, name: str) -> ModuleSpec:
         """What a search for the module finds."""
-        module: Any = self.module
-        origin = getattr(module, "__file__", None)
+        origin = getattr(self.module, "__file__", None)
         spec = ModuleSpec(name, self, origin=origin)  # type: ignore[arg-type]
-        if hasattr(module, "__path__"):
-            spec.submodule_search_locations = list(module.__path__)
+        path = getattr(self.module, "__path__", None)
+        if path is not None:
+            spec.submodule_search_locations = list(path)
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
