@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pysmpi.analysis.graph import NONE, EventGraph
+from pysmpi.analysis.paje import paje_lines
 from pysmpi.errors import UsageError
 from pysmpi.trace.events import MAIN, RESUME
 from pysmpi.trace.tables import arrow
 
 COLUMNS: Final = ("kind", "name", "begin", "end", "capacity", "amount", "use")
-SUFFIXES: Final = ("csv", "json", "parquet")
+SUFFIXES: Final = ("csv", "json", "parquet", "paje", "trace")
 INTERVALS: Final = 100
 
 
@@ -105,7 +106,9 @@ def _carried(flows: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 
 
 def write_usage(path: str, suffix: str, graph: EventGraph, intervals: int = INTERVALS) -> None:
-    """Write a table of the use of links and hosts: a row for each of them and each interval."""
+    """Write the use of links and hosts: a table with a row for each of them and each interval, or
+    variables of Paje.
+    """
     seconds = graph.seconds
     used = [] if seconds <= 0.0 else link_usage(graph, intervals) + host_usage(graph, intervals)
     rows = list(_rows(used, seconds))
@@ -114,7 +117,9 @@ def write_usage(path: str, suffix: str, graph: EventGraph, intervals: int = INTE
         columns = list(zip(*rows)) or [()] * len(COLUMNS)
         library.parquet.write_table(library.table(dict(zip(COLUMNS, map(list, columns)))), path)
         return
-    if suffix == "csv":
+    if suffix in ("paje", "trace"):
+        text = "".join(paje_lines([(u.kind, u.name, u.capacity, u.amounts) for u in used], seconds))
+    elif suffix == "csv":
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -138,5 +143,7 @@ def suffix_of(option: str, name: str) -> str:
     """The form of a file, by its suffix. Raises UsageError for another one."""
     suffix = name.rpartition(".")[2].lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"{option} {name}: expected the suffix .csv, .json or .parquet")
+        raise UsageError(
+            f"{option} {name}: expected the suffix .csv, .json, .parquet, .paje or .trace"
+        )
     return suffix

@@ -45,7 +45,7 @@ from pysmpi.errors import UsageError
 @click.option(
     "--usage",
     metavar="FILE",
-    help="Write the use of links and hosts over time as a table: .csv, .json or .parquet.",
+    help="Write the use of links and hosts over time: .csv, .json, .parquet, or .paje for Paje.",
 )
 def command(
     trace: str,

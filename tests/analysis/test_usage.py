@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -75,6 +76,56 @@ def test_files_have_the_same_rows(graph, tmp_path):
     arrow = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra")
     write_usage(str(tmp_path / "a.parquet"), "parquet", graph)
     assert arrow.read_table(tmp_path / "a.parquet").to_pylist() == rows
+
+
+def read_paje(text):
+    """The events of a file of Paje, as its header says: a dictionary of fields for each."""
+    fields, definition, events = {}, None, []
+    for line in text.splitlines():
+        words = shlex.split(line)
+        if words[0] == "%EventDef":
+            definition = fields[words[2]] = [("event", words[1])]
+        elif words[0] == "%":
+            definition.append((words[1], words[2]))
+        elif words[0] != "%EndEventDef":
+            (_, event), *names = fields[words[0]]
+            assert len(names) == len(words) - 1, line
+            events.append({"event": event, **dict(zip([name for name, _ in names], words[1:]))})
+    return events
+
+
+@pytest.mark.parametrize("suffix", ["paje", "trace"])
+def test_variables_of_paje_have_the_same_amounts(graph, tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    write_usage(str(path), suffix, graph)
+    events = read_paje(path.read_text())
+    times = [float(one["Time"]) for one in events if "Time" in one]
+    assert times == sorted(times)
+    assert events[-1]["event"] == "PajeDestroyContainer" and times[-1] == pytest.approx(
+        graph.seconds
+    )
+    names = {one["Alias"]: one["Name"] for one in events if one["event"] == "PajeCreateContainer"}
+    values = [one for one in events if one["event"] == "PajeSetVariable"]
+    for used, variables in (
+        (link_usage(graph, 100), ("bandwidth", "bandwidth_used")),
+        (host_usage(graph, 100), ("core_count", "cores_used")),
+    ):
+        for one in used:
+            most, rates = (
+                [
+                    (float(value["Time"]), float(value["Value"]))
+                    for value in values
+                    if value["Type"] == variable and names[value["Container"]] == one.name
+                ]
+                for variable in variables
+            )
+            assert most == [(0.0, pytest.approx(one.capacity))]
+            ends = [time for time, _ in rates[1:]] + [graph.seconds]
+            total = sum(rate * (end - time) for (time, rate), end in zip(rates, ends))
+            assert total == pytest.approx(one.amounts.sum(), rel=1e-6, abs=1e-9)
+            assert max(rate for _, rate in rates) == pytest.approx(
+                one.amounts.max() / graph.seconds * 100, rel=1e-6
+            )
 
 
 def test_another_suffix_is_refused():
