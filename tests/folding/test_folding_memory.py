@@ -192,6 +192,59 @@ def test_pages_are_joined():
     assert whole_pages([(8191, 8193)], 9000) == [(4096, 12288)]
 
 
+class WatchedPages(Pages):
+    """Notes the ranges of addresses that are in use; private memory can be used up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ranges: dict[int, int] = {}
+        self.left = 1000  # private pieces
+
+    def reserve(self, nbytes: int) -> int:
+        address = super().reserve(nbytes)
+        if address:
+            self.ranges[address] = nbytes
+        return address
+
+    def map_private(self, address: int, nbytes: int) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise MemoryError("no memory")
+        super().map_private(address, nbytes)
+
+    def close(self, address: int, nbytes: int) -> None:
+        assert self.ranges.pop(address) == nbytes
+        super().close(address, nbytes)
+
+
+@linux
+def test_all_addresses_are_given_back(monkeypatch):
+    from pysmpi.folding import arena, faults
+
+    pages = WatchedPages()
+    partial = Partial(pages)
+    address = partial.allocate(0, "line", 8 * PAGE, [(0, 1)])
+    assert pages.ranges == {address: 8 * PAGE}
+    pages.left = 1
+    with pytest.raises(MemoryError, match="no memory"):
+        partial.allocate(0, "line", 5 * PAGE + 1, [(0, 1), (4 * PAGE, 4 * PAGE + 1)])
+    assert pages.ranges == {address: 8 * PAGE}
+    pages.left = 2
+    other = partial.allocate(0, "line", 5 * PAGE + 1, [(0, 1), (4 * PAGE, 4 * PAGE + 1)])
+    assert pages.ranges == {address: 8 * PAGE, other: 6 * PAGE}
+    for one in (other, address):
+        partial.free(0, one)
+    assert not pages.ranges and partial.private == 0
+    partial.close()
+    monkeypatch.setattr(arena, "Pages", lambda: pages)
+    all_blocks = arena.Arena(1 << 32)
+    assert len(pages.ranges) == 1
+    all_blocks.close()
+    all_blocks.close()
+    faults._probe(pages, False)
+    assert not pages.ranges
+
+
 @linux
 def test_partly_private_arrays_share_what_is_not_private():
     partial = Partial(Pages())
