@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pysmpi.errors import UsageError
 from pysmpi.io import reading
 
 GIGABYTE = 1 << 30
@@ -211,3 +212,54 @@ def test_programs_of_other_kinds_are_named(status, tmp_path: Path, data, message
     code, _, err = status("run", "./prog")
     assert code == 2
     assert "./prog: expected a Python program, got " in err and message in err
+
+
+def test_errors_of_the_system_are_told_and_only_a_missing_file_has_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "machine.yaml").write_text("one")
+    for read in (reading.read_bytes, reading.open_lines, reading.read_text):
+        for name, told in {
+            "machine.yml": "No such file or directory; did you mean {}/machine.yaml?",
+            "another": "No such file or directory",
+            "machine.yaml/inner": "Not a directory",
+            "m" * 300: "File name too long",
+        }.items():
+            with pytest.raises(UsageError) as raised:
+                read(tmp_path / name)
+            assert str(raised.value).endswith(told.format(tmp_path)), raised.value
+            assert str(raised.value).startswith(str(tmp_path / name))
+        with pytest.raises(UsageError, match=r"'a\\x00b': expected the name of a file"):
+            read("a\0b")
+
+
+def test_the_largest_file_and_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGEST", 10)
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for size in (0, 1, 10, 11):
+        file.write_bytes(b"x" * size)
+        inner = os.open(pipe, os.O_RDWR)
+        os.write(inner, b"x" * size)
+        outer = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        os.close(inner)
+        for path in (file, pipe):  # the data stay in the pipe while it has an end
+            if size <= 10 and (size or path is file):
+                assert reading.read_bytes(path) == b"x" * size
+            elif size:
+                with pytest.raises(UsageError, match="expected at most .*, got more"):
+                    reading.read_bytes(path)
+        os.close(outer)
+    with pytest.raises(UsageError, match="it is a pipe, expected a file"):
+        reading.open_lines(pipe)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\rc\n", "a\nb\nc\n"),
+        ("\N{GREEK SMALL LETTER MU}".encode(), "\N{GREEK SMALL LETTER MU}"),
+        (b"", ""),
+    ],
+)
+def test_texts(data: bytes, text: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(data)
+    assert reading.read_text(tmp_path / "text") == text
