@@ -28,10 +28,12 @@ class Observation(Instrument):
         self.recorder = Recorder(self.recording)
         self.page: OutputFile | None = None
         self.name = ""  # of the program
+        self.called = True  # from Python, where `pysmpi.animate` may follow
 
     def prepare(self, run: InstrumentedRun) -> None:
         """Open the file of the page."""
         self.name = run.program.name
+        self.called = run.command is None
         if self.view is not None:
             self.page = OutputFile("--view", os.fspath(self.view))
 
@@ -46,7 +48,8 @@ class Observation(Instrument):
             return
         analysis = analyse(graph_of(self.recording))
         result.analysis = analysis.report()
-        result.scene = scene_of(self.name, analysis.graph)
+        if self.called:
+            result.scene = scene_of(self.name, analysis.graph)
         if self.page is not None:
             with self.page.writing():
                 write_page(self.page.path, [(self.name, analysis)])

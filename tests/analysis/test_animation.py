@@ -12,9 +12,13 @@ import pysmpi
 from pysmpi.analysis.animation import animate
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.movement import collective_calls, picture_of, rounds
+from pysmpi.analysis.observation import Observation
 from pysmpi.analysis.page import assemble
 from pysmpi.analysis.scene import TICKS, scene_of
 from pysmpi.cli.animate import command
+from pysmpi.isolation.loading.loader import FunctionProgram
+from pysmpi.job.job import Job
+from pysmpi.job.options import Options, check
 from pysmpi.platform import load
 
 needs_browser = pytest.mark.skipif(
@@ -255,6 +259,20 @@ def test_animate_takes_results_and_recordings(tmp_path):
         animate(runs[0], end=last / 2).html
     )
     assert runs[0].report().keys().isdisjoint({"scene"}) and "scene" not in repr(runs[0])
+
+
+@pytest.mark.parametrize("command", [None, "pysmpi run --explain"])
+def test_only_runs_from_python_keep_what_is_shown(command):
+    def barrier():
+        from mpi4py import MPI
+
+        MPI.COMM_WORLD.Barrier()
+
+    options = check(Options(nprocs=2, compute="none"))
+    job = Job(FunctionProgram(barrier, ()), options, instruments=[Observation(None)])
+    job.command = command
+    result = job.run()
+    assert result.analysis is not None and (result.scene is None) == (command is not None)
 
 
 def test_the_command_writes_a_page(tmp_path, recorded, record):
