@@ -29,6 +29,7 @@ from threading import Lock
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOMS = [
     "pysmpi/kernel/*.py",
@@ -170,6 +171,18 @@ class OptionalBuild(build_ext):
         self.parallel = _cores()
         with ThreadPoolExecutor(_cores()) as pool:
             super().build_extensions()
+
+
+class WithApplications(build_py):
+    """Builds the package with the applications that studies run."""
+
+    def run(self):
+        super().run()
+        if not getattr(self, "editable_mode", False):
+            target = os.path.join(self.build_lib, "pysmpi", "apps")
+            self.mkpath(target)
+            for path in sorted(glob("apps/*.py")):
+                self.copy_file(path, target)
 
 
 class Progress:
@@ -327,7 +340,7 @@ def _translate():
 pure = os.environ.get("PYSMPI_PURE") == "1"
 setup(
     ext_modules=[] if pure else in_c(),
-    cmdclass={"build_ext": OptionalBuild},
+    cmdclass={"build_ext": OptionalBuild, "build_py": WithApplications},
     # `pip install -v` shows the progress, not each command of the compiler.
     verbose=0,
 )

@@ -38,6 +38,7 @@ COMMANDS = {
     "collectives": ("pysmpi.cli.collectives", "List collective algorithms and selectors."),
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
     "coherence": ("pysmpi.cli.coherence", "Study the coherent caches of a node."),
+    "study": ("pysmpi.cli.study", "Repeat the figures of papers on the performance of MPI."),
     "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
     "cc": ("pysmpi.cli.cc", "Compile a program in C for a run, as mpicc does."),
@@ -59,7 +60,7 @@ GROUPS = {
     "Run a program": ("run", "sweep", "cc", "cxx", "fc"),
     "Understand its time": ("view", "animate", "analyse", "trace", "replay", "map", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
-    "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence"),
+    "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence", "study"),
 }
 START = (
     "Start with: pysmpi demo, or pysmpi run -n 4 PROGRAM.py. "

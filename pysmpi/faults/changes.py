@@ -135,15 +135,21 @@ class MachineChanges:
         self.off: dict[str, Fault] = {}
         self.made = 0  # changes while ranks run
         self._due: set[Process] = set()
+        self._links_changed = False
 
     def begin(self) -> None:
         """The ranks are there, and have not begun."""
+        listens = False
         for part in self.parts:
             if part.kind == SPEED:
                 pace = self.simulation.paces[part.name] = SpeedProfile(part.course)
                 for core in self._cores(part.name):
                     core.pace = pace
+            if part.kind in (BANDWIDTH, LATENCY):
+                listens = True
             self._next(part, part.course.events())
+        if listens:
+            self.simulation.universe.listen(self)
 
     def _next(self, part: ChangingPart, events: Iterator[tuple[float, float]]) -> None:
         """Let the next event of a part happen at its date."""
@@ -261,6 +267,26 @@ class MachineChanges:
 
     # Links.
 
+    def flow_started(self, send: Send, now: float) -> None:
+        """A message begins to flow; its plan may be of the time before the last change."""
+        if not self._links_changed or send.plan is None or send.plan.kind is None:
+            return
+        plan = self._model().plan(*slots_of(send), send.nbytes)
+        if plan.bound == send.plan.bound and plan.penalty == send.plan.penalty:
+            return
+        place = self.simulation.universe.processes[0]
+        event = Process(self.simulation.engine, place.pid, place.slot, place.core)
+
+        def happens() -> None:
+            self._due.discard(event)
+            for flow in self._flows():
+                if flow.send is send:
+                    self._set_flow(flow, send)
+
+        event.resume = happens
+        self._due.add(event)
+        self.simulation.engine.queue.push(now, event)
+
     def transport(self) -> Any:
         """The model of the network, without others around it."""
         result: Any = self.simulation.engine.book.transport
@@ -300,18 +326,21 @@ class MachineChanges:
         else:
             resource.latency = value
         transport.paths.clear()
+        self._links_changed = True
         engine = self.simulation.engine
         engine.book = PlanBook(engine.book.transport, len(engine.book.places))
         for flow in self._flows():
             if flow.send.plan is not None and flow.send.plan.kind is not None:
                 self._set_flow(flow, flow.send)
 
+    def _model(self) -> Any:
+        """The model that plans messages, which share the memory of nodes or not."""
+        model: Any = nodes_of(self.simulation.engine.book.transport)
+        return self.transport() if model is None or not model.messages else model
+
     def _set_flow(self, flow: Flow, send: Send) -> None:
         """Give a message on its way the share that it now has of its links."""
-        model: Any = nodes_of(self.simulation.engine.book.transport)
-        if model is None or not model.messages:
-            model = self.transport()
-        plan = model.plan(*slots_of(send), send.nbytes)
+        plan = self._model().plan(*slots_of(send), send.nbytes)
         old = send.plan
         regulator = None if old is None else old.regulator
         bound = plan.bound if regulator is None else flow.bound

@@ -79,7 +79,7 @@ ELSEWHERE = {
     "--scheduler tcp://node1:8786": "another computer: tests/sweeps",
     "python benchmarks/": "takes minutes: tests/benchmarks",
     "python -m benchmarks": "takes minutes: tests/benchmarks",
-    "python -m studies": "tests/studies",
+    "pysmpi study": "tests/studies",
     "tests/isolation/owned.py": "writes the page itself",
     "main.py": "a program of the tables: tests/mpi4py_suite",
 }

@@ -160,6 +160,33 @@ def test_a_message_in_its_latency_flows_as_its_links_are_then(machine, model):
     assert arrived(machine(), **options) == pytest.approx(0.105 + 0.5 - 0.095 / 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("model", ["hybrid", "fluid"])
+@pytest.mark.parametrize("slow", [2, 1e4, 1e9])
+def test_a_message_that_waits_for_its_receive_flows_as_its_links_are_then(machine, model, slow):
+    """It is sent while the link is slow, and received after that; or sent before, and after."""
+
+    def main(sent, received):
+        import time
+
+        import numpy
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        buffer = numpy.zeros(500_000 - 16, "b")
+        time.sleep(sent if comm.rank == 0 else received)
+        comm.Ssend(buffer, 1) if comm.rank == 0 else comm.Recv(buffer, 0)
+        return MPI.Wtime()
+
+    def ends(sent, received):
+        return pysmpi.run(
+            main, 2, args=(sent, received), platform=machine(), compute="none", map_by="node",
+            model=model, fault=f"link=l@1s:slow={slow}:for=1s",
+        ).returns[1]  # fmt: skip
+
+    exact = ends(3.0, 3.5)
+    assert ends(1.5, 3.5) == ends(0.5, 3.5) == pytest.approx(exact, rel=1e-9)
+
+
 def test_fat_pipes_and_windows_bound_messages_again(machine):
     fat = MACHINE.replace("latency: 10ms", "latency: 10ms, sharing: fatpipe")
     fault = "link=l@0.11s:slow=4:for=0.2s"

@@ -1,8 +1,6 @@
 """Strided messages: the cost of packing, and the models of Tu, Fan, Zhan and Zhao (2009)."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,8 +15,8 @@ from pysmpi.memory.middleware import (
     linear_log_3p,
 )
 from pysmpi.memory.transfer.packing import touched_lines
+from pysmpi.studies.mlogp import experiments
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 INSIDE, BETWEEN = Cost(10.0, 2.0), Cost(20.0, 4.0, 30.0)
 
 
@@ -100,13 +98,8 @@ def test_a_strided_message_without_a_described_node_costs_what_a_contiguous_one_
 
 @pytest.fixture(scope="module")
 def figures():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        import middleware_costs
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-    rows = middleware_costs.compare((1024, 16384), (8, 512))
-    return rows, middleware_costs.summary(rows)
+    rows = experiments.compare((1024, 16384), (8, 512))
+    return rows, experiments.summary(rows)
 
 
 def test_middleware_costs_less_inside_a_node(figures):

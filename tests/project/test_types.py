@@ -43,6 +43,7 @@ MOST = {
     "replay": 30,
     "reports": 21,
     "shadow": 53,
+    "studies": 20,
     "sweeps": 40,
     "time": 30,
     "trace": 80,

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))
+from pysmpi.cli.main import status_of
+from pysmpi.studies import framework
+from pysmpi.studies.applications import application
+from pysmpi.studies.drawing import draw
+from pysmpi.studies.framework import (
+    FigureRow,
+    Panel,
+    PaperStudy,
+    PictureCurve,
+    StudyResult,
+    registry,
+)
+from pysmpi.studies.page import link, pages, place
+from pysmpi.studies.runs import SPREAD, grid
 
-from studies.__main__ import main  # noqa: E402
-from studies.drawing import draw  # noqa: E402
-from studies.framework import Curve, Panel, Result, Row, Study, registry  # noqa: E402
-from studies.page import link, pages, place  # noqa: E402
-from studies.runs import SPREAD, grid  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 # Claims that do not hold at the quick sizes, as expected: docs/papers/studies.md says why.
 KNOWN = {
@@ -44,26 +51,28 @@ def test_quick_form(name: str, tmp_path: Path) -> None:
         assert "<svg" in picture.read_text()
 
 
-def found(quick: bool) -> Result:
+def found(quick: bool) -> StudyResult:
     """The result of a study of a straight line."""
-    curve = Curve("a", (1, 2, 4), (1.0, 2.0, 4.0))
-    rows = [Row("slope", "1", "1.0", holds=True), Row("a | b", "2", "3", "fitted", False, "4")]
-    return Result(rows, [Panel("line", "x", "y", [curve], "xy")], "No wonder.")
+    curve = PictureCurve("a", (1, 2, 4), (1.0, 2.0, 4.0))
+    rows = [
+        FigureRow("slope", "1", "1.0", holds=True),
+        FigureRow("a | b", "2", "3", "fitted", False, "4"),
+    ]
+    return StudyResult(rows, [Panel("line", "x", "y", [curve], "xy")], "No wonder.")
 
 
-LINE = Study("papers.line", "A paper", "Figure 1", "The line is straight", found)
+LINE = PaperStudy("papers.line", "A paper", "Figure 1", "The line is straight", found)
 
 
 @pytest.fixture
 def one_study(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("studies.framework", "studies.__main__"):
-        monkeypatch.setattr(f"{module}.registry", lambda: {LINE.name: LINE})
+    monkeypatch.setattr(framework, "registry", lambda: {LINE.name: LINE})
 
 
 @pytest.mark.usefixtures("one_study")
 def test_a_run_prints_a_table_and_a_verdict_and_leaves_files(tmp_path, capsys) -> None:
     output = tmp_path / "out"
-    assert main(["papers", "--output", str(output), "--format", "png"]) == 0
+    assert status_of(["study", "papers", "--output", str(output), "--format", "png"]) == 0
     printed = capsys.readouterr().out
     assert "figure  paper  fitted  predicted  holds" in printed
     assert "slope   1              1.0        yes" in printed
@@ -80,7 +89,7 @@ def test_the_page_has_what_does_not_hold_and_what_was_not_run(tmp_path) -> None:
     shown = "[papers.line](studies/papers.md#papersline)"
     assert f"| {shown} | Figure 1 | not run |" in text
     path = tmp_path / "page.md"
-    assert main(["papers.line", "--output", str(tmp_path), "--page", str(path)]) == 0
+    assert status_of(["study", "papers.line", "--output", str(tmp_path), "--page", str(path)]) == 0
     text = path.read_text()
     assert f"| {shown} | No wonder. |" in text and f"| {shown} | Figure 1 | in part |" in text
     assert "**0 of 1 studies find what the paper found.** The other 1 find" in text
@@ -92,12 +101,20 @@ def test_the_page_has_what_does_not_hold_and_what_was_not_run(tmp_path) -> None:
 
 @pytest.mark.usefixtures("one_study")
 def test_the_list_and_unknown_names(capsys) -> None:
-    assert main([]) == 0
+    assert status_of(["study"]) == 0
     assert "papers.line" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as end:
-        main(["papers.circle"])
-    assert end.value.code == 2
-    assert "papers.circle: no such study" in capsys.readouterr().err
+    assert status_of(["study", "papers.circle"]) == 2
+    assert "study papers.circle: no such study" in capsys.readouterr().err
+
+
+def test_applications_are_installed_or_in_the_clone(tmp_path, monkeypatch) -> None:
+    assert application("npb_ep.py").read_text().startswith('"""')
+    package = tmp_path / "pysmpi"
+    monkeypatch.setattr("pysmpi.studies.applications.PACKAGE", package)
+    assert application("dft.py") == tmp_path / "apps" / "dft.py"
+    (package / "apps").mkdir(parents=True)
+    (package / "apps" / "dft.py").write_text("")
+    assert application("dft.py") == package / "apps" / "dft.py"
 
 
 def test_pictures_are_the_same_each_time(tmp_path) -> None:
