@@ -52,7 +52,7 @@ class Observation(Instrument):
             result.scene = scene_of(self.name, analysis.graph)
         if self.page is not None:
             with self.page.writing():
-                write_page(self.page.path, [(self.name, analysis)])
+                write_page(self.page.path, [(self.name, analysis)], energy=result.energy)
             self.page.keep()
 
     def close(self, error: BaseException | None) -> None:

@@ -20,6 +20,7 @@ from pysmpi.analysis.path import CAUSES, COMPUTE, span
 from pysmpi.analysis.scene import column, intervals, scene_of
 from pysmpi.analysis.usage import link_usage
 from pysmpi.analysis.why import Analysis
+from pysmpi.time.figures import EnergyFigures
 from pysmpi.trace.activity import RunActivity, TracedSite
 
 BINS: Final = 400  # of the use of links over time
@@ -33,19 +34,30 @@ ALONE: Final = ("data", "tip", "animation", "alone")
 Run = tuple[str, Analysis]
 
 
-def write_page(path: str, runs: Sequence[Run], recordings: Sequence[str] = ()) -> None:
+def write_page(
+    path: str,
+    runs: Sequence[Run],
+    recordings: Sequence[str] = (),
+    energy: EnergyFigures | None = None,
+) -> None:
     """Write the page of one run, or of two to compare: their names and analyses.
 
     With the files of their recordings, the page shows no source lines of files that are newer.
+    `energy` is that of the first run.
     """
     with open(path, "w", encoding="utf-8") as stream:
-        stream.write(page(runs, recordings))
+        stream.write(page(runs, recordings, energy))
 
 
-def page(runs: Sequence[Run], recordings: Sequence[str] = ()) -> str:
+def page(
+    runs: Sequence[Run], recordings: Sequence[str] = (), energy: EnergyFigures | None = None
+) -> str:
     """The text of the page."""
     if not recordings:
-        return assemble([page_data(*run) for run in runs])
+        data = [page_data(*run) for run in runs]
+        if energy is not None:
+            data[0]["energy"] = energy
+        return assemble(data)
     pairs = zip(runs, map(os.path.getmtime, recordings))
     return assemble([page_data(*run, recorded) for run, recorded in pairs])
 

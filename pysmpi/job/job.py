@@ -34,6 +34,7 @@ from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.buffers import copying
 from pysmpi.mpi.buffers import locations as whereabouts
 from pysmpi.mpi.buffers.payload import NEVER, PAYLOAD
+from pysmpi.mpi.collective.packing import CollectivePacking, packer_of
 from pysmpi.mpi.files.disks import DISKS, Disks, disk_options
 from pysmpi.mpi.point_to_point import envelopes
 from pysmpi.mpi.processes import spawning
@@ -191,6 +192,9 @@ class Job:
         simulation.limit_memory(address_space.limited())
         spawner = Spawner(simulation, self.platform, self.options, self.settings, self.start_world)
         spawning.SPAWN.put(universe, spawner)
+        packer = packer_of(transport)
+        if packer is not None:
+            CollectivePacking(universe, packer).begin()
         envelopes.install(simulation.engine)
         simulation.engine.by_arrival = self.settings.value("smpi/matching") == "arrival"
         self.deadlocks = Deadlocks(self.options.on_deadlock)

@@ -18,22 +18,26 @@ from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.placement import Slot
+from pysmpi.platform.stride_table import Strides, StrideTable
 
 # Levels of communication, the narrowest first.
 SOCKET, NODE, NETWORK = 0, 1, 2
-_OPTIONS = (
-    ("lognp/o-socket", "lognp/l-socket"),
-    ("lognp/o-node", "lognp/l-node"),
-    ("lognp/o", "lognp/l"),
-)
+_SUFFIXES = ("-socket", "-node", "")
 
 
 class Level:
     """The middleware of one level of communication."""
 
-    def __init__(self, overhead: Piecewise | None, latency: Piecewise | None, name: int) -> None:
+    def __init__(
+        self,
+        overhead: Piecewise | None,
+        latency: Piecewise | None,
+        table: StrideTable | None,
+        name: int,
+    ) -> None:
         self.overhead = overhead
         self.latency = latency
+        self.table = table
         self.name = name
 
     def strided(self, host: Host, nbytes: int, pieces: int, span: int) -> float:
@@ -43,12 +47,14 @@ class Level:
         """
         if pieces <= 1:
             return 0.0
+        stride = (span - nbytes // pieces) // (pieces - 1)
+        if self.table is not None:
+            return self.table.at(nbytes, stride)
         if self.latency is None:
             node = host.node
             if node is None:
                 return 0.0
             return pieces * node.packing[1 if self.name == NETWORK else 0]
-        stride = (span - nbytes // pieces) // (pieces - 1)
         each, per_byte = (*self.latency.at(stride), 0.0)[:2]
         return each * pieces + per_byte * nbytes
 
@@ -70,14 +76,31 @@ class Packing(Pricing):
         _, start, end, pieces = place
         return self.level.strided(host, nbytes, pieces, end - start)
 
+    def _of_collective(self, host: Host, pid: int, nbytes: int) -> float:
+        """The cost of a part of the strided data of a collective."""
+        strides = self.transport.moving.get(pid)
+        if strides is None or nbytes == 0:
+            return 0.0
+        part = min(1.0, nbytes / strides.nbytes)
+        pieces, span = round(part * strides.pieces), round(part * strides.span)
+        return self.level.strided(host, nbytes, pieces, span)
+
     def sending(self, send: Send) -> None:
         """The sender packs."""
         send.start_cost += self._seconds(self.src, send.payload, send.nbytes)
+        if self.transport.moving and send.payload is None:
+            context = send.context
+            sources = context if context.peer is None else context.peer
+            pid = sources.members[send.source].pid
+            send.start_cost += self._of_collective(self.src, pid, send.nbytes)
 
     def matched(self, send: Send, receive: Receive) -> None:
         """The receiver unpacks."""
         nbytes = min(send.nbytes, receive.nbytes)
         receive.finish_cost += self._seconds(self.dst, receive.payload, nbytes)
+        if self.transport.moving and receive.payload is None:
+            pid = send.context.members[send.destination].pid
+            receive.finish_cost += self._of_collective(self.dst, pid, nbytes)
 
 
 class MiddlewareTransport(Transport):
@@ -98,9 +121,15 @@ class MiddlewareTransport(Transport):
         self.receiving = Overheads(settings, "smpi/or", hosts)
         self.net: Piecewise | None = settings.value("lognp/net")
         self.levels = [
-            Level(settings.value(overhead), settings.value(latency), name)
-            for name, (overhead, latency) in enumerate(_OPTIONS)
+            Level(
+                settings.value(f"lognp/o{suffix}"),
+                settings.value(f"lognp/l{suffix}"),
+                settings.value(f"lognp/f{suffix}"),
+                name,
+            )
+            for name, suffix in enumerate(_SUFFIXES)
         ]
+        self.moving: dict[int, Strides] = {}  # by pid: the strided data of its collective
 
     @abstractmethod
     def level(self, source: int, destination: int) -> int:
@@ -119,6 +148,17 @@ class MiddlewareTransport(Transport):
 
     def place(self, slot: int) -> int:
         return self.hosts[slot].index
+
+    def pack_seconds(self, slot: int, strides: Strides, write: bool) -> float:
+        """Each message of a collective has its own cost, so its data has none."""
+        return 0.0
+
+    def moves_strided(self, pid: int, strides: Strides | None) -> None:
+        """The data of the collective that a rank is in is strided, or it has left."""
+        if strides is None:
+            self.moving.pop(pid, None)
+        else:
+            self.moving[pid] = strides
 
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         src, dst = self.hosts[source], self.hosts[destination]
@@ -146,7 +186,7 @@ class MiddlewareTransport(Transport):
     def _fallback(self, name: int) -> Level:
         """The level; a socket without its own costs has those of the node."""
         level = self.levels[name]
-        if name == SOCKET and level.overhead is None and level.latency is None:
+        if name == SOCKET and not (level.overhead or level.latency or level.table):
             return self.levels[NODE]
         return level
 

@@ -137,6 +137,15 @@ _OPTIONS = [  # fmt: skip
     ),
     Option("lognp/l-node", "", "the same inside a node", read.overheads),
     Option("lognp/l-socket", "", "the same inside a socket", read.overheads),
+    Option(
+        "lognp/f",
+        "",
+        "middleware latency of one side, by size and stride (bytes/stride:s;...), in place of "
+        "lognp/l",
+        read.stride_table,
+    ),
+    Option("lognp/f-node", "", "the same inside a node", read.stride_table),
+    Option("lognp/f-socket", "", "the same inside a socket", read.stride_table),
     Option("lognp/net", "", "network overhead (bytes:s:s/byte;...)", read.overheads),
     Option(
         "smpi/async-small-thresh",

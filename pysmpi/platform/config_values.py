@@ -11,6 +11,8 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.piecewise import Piecewise
 from pysmpi.platform.piecewise import parse as parse_segments
+from pysmpi.platform.stride_table import StrideTable
+from pysmpi.platform.stride_table import parse as parse_stride_table
 from pysmpi.platform.units import MOST, parse_bandwidth, parse_size, parse_speed, parse_time
 from pysmpi.python.records import record
 
@@ -193,6 +195,11 @@ class Segments:
         if not self.zero and any(values[0] == 0.0 for values in found.values):
             raise UsageError("a factor of 0 would keep messages from ever arriving")
         return found
+
+
+def stride_table(text: str) -> StrideTable:
+    """Costs by size and stride: see `pysmpi.platform.stride_table`."""
+    return parse_stride_table(text)
 
 
 # SimGrid's options smpi/... may be empty.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from columns_of_pages import numbers, values
 
+import pysmpi
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.movement import picture_of
 from pysmpi.analysis.page import MOST_LINES, assemble, page, page_data
@@ -475,4 +476,50 @@ def test_measured_runs_are_not_called_predictions(shown, tmp_path):
     assert "measured time" in text and "measured with Some MPI 1.0" in text
     assert "predicted time" not in text and "Times are measured" in text
     assert "Use of links" not in text and "Sendrecv at" in text
+    assert shown.errors == []
+
+
+POWER = {
+    "name": "two",
+    "hosts": [
+        {"name": "a", "speed": "1Gf", "properties": {"wattage_per_state": "90:105:200"}},
+        {"name": "b", "speed": "2Gf", "properties": {"wattage_per_state": "60:150"}},
+    ],
+    "links": [{"name": "l", "bandwidth": "125MBps", "latency": "50us",
+               "properties": {"wattage_range": "10:30"}}],
+    "routes": [{"from": "a", "to": "b", "via": ["l"]}],
+}  # fmt: skip
+
+
+def heat():
+    from mpi4py import MPI
+
+    for _ in range(3):
+        pysmpi.execute(5e8)
+        MPI.COMM_WORLD.Bcast(bytearray(1_000_000))
+
+
+@pytest.fixture(scope="module")
+def powered(tmp_path_factory):
+    """The page of a run on a machine with the power of its parts, and the result."""
+    path = tmp_path_factory.mktemp("energy") / "run.html"
+    options = {"platform": POWER, "map_by": "node", "compute": "none", "view": path}
+    return path, pysmpi.run(heat, 2, **options)
+
+
+def test_the_page_has_the_energy_of_the_run(powered, run_of):
+    path, result = powered
+    data = re.search(r'id="data">(.*?)</script>', path.read_text())[1]
+    assert json.loads(data)[0]["energy"] == result.energy
+    assert "energy" not in page_data(*run_of("ring", 5))
+
+
+@needs_browser
+def test_it_shows_the_energy_of_hosts_links_and_ranks(powered, shown):
+    path, result = powered
+    shown.open(path)
+    text = shown.run("document.querySelector('[aria-labelledby=p-energy]').innerText")
+    for one in [*result.energy["hosts"], *result.energy["links"]]:
+        assert f"{one['joules']:#.4g} J".replace(". J", " J") in text, text
+    assert "ENERGY" in shown.run("document.getElementById('cards').innerText").upper()
     assert shown.errors == []

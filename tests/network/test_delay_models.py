@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import pysmpi
+from pysmpi.errors import UsageError
 from pysmpi.memory.middleware import Cost, binomial_2log, binomial_log_3p
+from pysmpi.platform.stride_table import parse as parse_table
 
 MACHINE = """\
 name: lab
@@ -329,3 +331,37 @@ def test_broadcasts_take_what_the_formulas_of_the_paper_say(tmp_path):
     # The rank farthest from the root is reached by three messages between nodes, three inside.
     assert run("log_3P") == pytest.approx(binomial_log_3p(64, between), rel=0.01)
     assert run("2log_23P") == pytest.approx(binomial_2log(64, 3, inside, between), rel=0.01)
+
+
+def test_costs_by_size_and_stride_are_a_table():
+    table = parse_table("1000/8:1us; 1000/64:2us;4000/8:2us;4000/64:8e-6")
+    assert table.at(1000, 8) == pytest.approx(1e-6) and table.at(4000, 64) == pytest.approx(8e-6)
+    assert table.at(2500, 8) == pytest.approx(1.5e-6)  # halfway between the sizes
+    assert table.at(1000, 16) == pytest.approx(1e-6 + 1e-6 / 3)  # a doubling of three
+    assert table.at(500, 4) == pytest.approx(0.5e-6) and table.at(8000, 500) == pytest.approx(16e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected cells bytes/stride:time"),
+        ("1024:2us", "got '1024:2us'"),
+        ("8/8:1us;8/8:2us", "expected a cell once, got 8/8 again"),
+        ("8/8:1us;16/64:2us", "got none for 8/64"),
+        ("8/8:soon", "expected a time"),
+    ],
+)
+def test_wrong_tables_are_refused(text, message):
+    with pytest.raises(UsageError) as caught:
+        parse_table(text)
+    assert message in str(caught.value)
+
+
+def test_a_table_gives_the_latency_of_a_level(strided, tmp_path):
+    table = "4096/8:10us;4096/512:40us"
+    text = STRIDED.replace('lognp/l: "0:1e-8:1e-10;64:3e-8:2e-10"', f'lognp/f: "{table}"')
+    (tmp_path / "strided.yaml").write_text(text)
+    between = (0, 4)
+    assert strided("log_3P", 1, between) == pytest.approx(2 * OUT + NET)
+    assert strided("log_3P", 2, between) == pytest.approx(2 * (OUT + 10e-6) + NET)
+    assert strided("log_3P", 128, between) == pytest.approx(2 * (OUT + 40e-6) + NET)

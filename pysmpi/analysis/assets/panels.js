@@ -83,6 +83,18 @@ function linePanel(run) {
     rows.map(([name, value]) => [place(run, name), seconds(value), meter(value / total)]))));
 }
 
+/* The joules of hosts, links and ranks, if the machine has the power of its parts. */
+const joules = (value) => `${value.toPrecision(4)} J`;
+function energyPanel(run) {
+  const { hosts, links, ranks } = run.energy, most = 256;
+  const rows = hosts.slice(0, most).map((one) => [one.host, joules(one.joules), joules(one.idle_joules), meter(one.load)]);
+  return panel("Energy", true,
+    scroll(table("Hosts", ["host", "energy", "without work", "cores in use"], rows)),
+    ...(links.length ? [scroll(table("Links", ["link", "energy", "without work", "sent"],
+      links.slice(0, most).map((one) => [one.link, joules(one.joules), joules(one.idle_joules), bytes(one.bytes)])))] : []),
+    scroll(table("Ranks", ["rank", "energy"], ranks.slice(0, most).map((value, rank) => [`${rank}`, joules(value)]))));
+}
+
 /* The machines and settings of two runs, in rows. */
 function settings(a, b) {
   const names = { platform: "machine", hosts: "hosts", nprocs: "ranks", model: "network model",
@@ -153,6 +165,7 @@ async function start() {
     card(pop === null ? "not timed" : percent(pop.parallel), pop === null ? "compute" : "parallel efficiency"),
     card(pop === null ? "-" : percent(pop.load_balance), "load balance"),
     card(whole(run.messages.begin.length), `messages, ${bytes(run.matrix.bytes.reduce((a, b) => a + b, 0))}`));
+  if (run.energy) document.getElementById("cards").append(card(joules(run.energy.joules), "energy"));
   const legend = document.getElementById("legend");
   CATEGORIES.forEach((name, i) => {
     const dot = element("i");
@@ -197,6 +210,7 @@ async function start() {
     panel("Load of the ranks", false, load.canvas, scroll(table("Each rank", ["rank", "host", "compute", "waiting", "end"],
       run.hosts.slice(0, 1024).map((host, rank) => [`${rank}`, host, seconds(run.analysis.rank_compute_seconds[rank]),
         seconds(run.analysis.rank_wait_seconds[rank]), seconds(run.ends[rank])])))));
+  if (run.energy) why.append(energyPanel(run));
   comparePanel();
   for (const name of ["path", "messages"])
     document.getElementById("show-" + name).addEventListener("change", (event) => { shows[name] = event.target.checked; redraw(); });

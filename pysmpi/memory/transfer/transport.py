@@ -12,10 +12,12 @@ from pysmpi.memory.transfer.described import Locate, described
 from pysmpi.memory.transfer.doorway import Doorway, Side
 from pysmpi.memory.transfer.library import read_library
 from pysmpi.memory.transfer.models import Builder
-from pysmpi.memory.transfer.room import Room
+from pysmpi.memory.transfer.packing import pack_seconds
+from pysmpi.memory.transfer.room import LOADED, STORED, Room
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
+from pysmpi.platform.stride_table import Strides
 
 
 class MemoryTransport(Transport):
@@ -83,6 +85,18 @@ class MemoryTransport(Transport):
                 node, protocol(self.protocol or node.protocol), self.library, self.locate
             )
         return room
+
+    def pack_seconds(self, slot: int, strides: Strides, write: bool) -> float:
+        """Seconds to pack the strided data of a rank, or to unpack it (`write`)."""
+        host = self.slots[slot].host
+        if not described(host):
+            return 0.0
+        nbytes, pieces, span = strides
+        kind = STORED if write else LOADED
+        return pack_seconds(self.room(host), kind, (None, 0, span, pieces), nbytes)
+
+    def moves_strided(self, pid: int, strides: Strides | None) -> None:
+        """The messages of a collective carry packed data."""
 
     def touch(self, slot: int, location: Location, nbytes: int, write: bool) -> None:
         """The program loads, or stores to, `nbytes` of its memory on a slot."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.mpi.base import attributes as _attributes
@@ -11,7 +11,7 @@ from pysmpi.mpi.base.attributes import WithAttributes, with_attributes
 from pysmpi.mpi.base.exceptions import cint, cstring, fail, integer, named, sequence, whole
 from pysmpi.mpi.base.handles import Handle, _cells, _shows, check_comm, type_name, wrong_type
 from pysmpi.mpi.base.integers import plain_integers
-from pysmpi.mpi.base.ranks import Rank, current
+from pysmpi.mpi.base.ranks import Rank, Universe, current
 from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes import decoding, packing
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mpi4py.typing import BufSpec
 
 NAMES: StateSlot[Rank, dict[Type, str]] = StateSlot(Rank, dict)  # given by a rank
+# What else happens when a rank commits a datatype.
+COMMITTED: StateSlot[Universe, Callable[[Type], None]] = StateSlot(Universe)
 
 
 @with_attributes("7.7.4", "a datatype")
@@ -296,7 +298,11 @@ class Datatype(WithAttributes, Handle, kind=3, null=typetable.NULL, error=c.ERR_
     @mpi.local("5.1.9")
     def Commit(self) -> Datatype:
         """Commit the datatype."""
-        self._live().committed = True
+        record = self._live()
+        record.committed = True
+        committed = COMMITTED.peek(current().universe)
+        if committed is not None:
+            committed(record)
         return self
 
     @mpi.local("5.1.9")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.studies.framework import FITTED, PREDICTED, FigureRow, Panel, PictureCurve, StudyResult
-from pysmpi.studies.mlogp.costs import label, rows, summary
+from pysmpi.studies.mlogp.costs import by_bcast, label, rows, summary
 
 NEAR = 1.5  # errors of a model are as printed within this factor
 SMALL = 2.0  # and those of the better model may be this much (percent) above the printed ones
@@ -47,6 +47,13 @@ def broadcast(
         FigureRow("2log_{2,3}P is nearer", "everywhere", f"at {nearer} of {len(found)} points",
             holds=nearer == len(found))
     )  # fmt: skip
+    for model, name in (("log_3P", "log_3P"), ("2log_23P", "2log_{2,3}P")):
+        ratios = by_bcast(quick, model, kind)
+        table.append(
+            FigureRow(f"MPI_Bcast with --model {model} / the formula of {name}", "1",
+                f"{min(ratios):.3f} to {max(ratios):.3f}",
+                holds=max(abs(ratio - 1) for ratio in ratios) < 0.02)
+        )  # fmt: skip
     places = range(len(found))
     lines = [(kind, "simulated", "ko-"), (f"{kind} log_3P", "log_3P, predicted", "s--"),
              (f"{kind} 2log", "2log_{2,3}P, predicted", "^--")]  # fmt: skip

@@ -111,20 +111,57 @@ def binomial(size: int, stride: int) -> float:
     return seconds
 
 
-def simulate(program: Callable[..., Any], ranks: int, map_by: str, *args: int) -> Any:
+def broadcast(size: int, stride: int) -> tuple[float, float]:
+    """Seconds of a Bcast from its start at the root to its end there, and at the last rank."""
+    from mpi4py import MPI
+
+    comm, data = MPI.COMM_WORLD, buffer(size, stride)
+    root = last = 0.0
+    for _ in range(2):
+        comm.Barrier()
+        begin = MPI.Wtime()
+        comm.Bcast(data)
+        end = MPI.Wtime()
+        root = end - begin
+        last = comm.allreduce(end, MPI.MAX) - comm.bcast(begin)
+    return root, last
+
+
+def simulate(
+    program: Callable[..., Any], ranks: int, map_by: str, *args: int, **options: Any
+) -> Any:
     """The return value of rank 0."""
-    return pysmpi.run(program, ranks, args=args, platform=MACHINE, map_by=map_by,
-                      compute="none").returns[0]  # fmt: skip
+    return pysmpi.run(
+        program, ranks, args=args, platform=MACHINE, map_by=map_by, compute="none", **options
+    ).returns[0]
 
 
-def cost(size: int, stride: int, inside: bool) -> Cost:
-    """The cost of a message as the paper takes it apart."""
+def cost(size: int, stride: int, inside: bool, model: str | None = None) -> Cost:
+    """The cost of a message as the paper takes it apart, under a model (None: the machine's)."""
     where = "core" if inside else "node"
-    way, send, receive = simulate(messages, 2, where, size, 0, 1)
+    way, send, receive = simulate(messages, 2, where, size, 0, 1, model=model)
     network = 0.0 if inside else way - send - receive
     overhead = way - network
-    strided, send, _ = simulate(messages, 2, where, size, stride, 1)
+    strided, send, _ = simulate(messages, 2, where, size, stride, 1, model=model)
     return Cost(overhead, strided - way, network, send)
+
+
+def under(model: str, kind: str, size: int, stride: int) -> float:
+    """Time of an MPI_Bcast under a model, divided by that of the paper's formula for the model.
+
+    `kind` is "linear" or "binomial", `model` is "log_3P" or "2log_23P".
+    """
+    near, far = cost(size, stride, True, model), cost(size, stride, False, model)
+    algorithm = {"linear": "flattree", "binomial": "binomial_tree"}[kind]
+    root, last = simulate(
+        broadcast, RANKS, "core", size, stride, model=model, coll={"bcast": algorithm}
+    )
+    if kind == "linear":
+        two = linear_2log(RANKS, NODES, near, far)
+        formula = two if model == "2log_23P" else linear_log_3p(RANKS, far)
+        return float((root + far.network) / formula)
+    two = binomial_2log(RANKS, 3, near, far)
+    return float(last / (two if model == "2log_23P" else binomial_log_3p(RANKS, far)))
 
 
 def compare(sizes: Sequence[int] = SIZES, strides: Sequence[int] = STRIDES) -> list[CostFigures]:
