@@ -13,6 +13,7 @@ import click
 from pysmpi.cli.echo import echo
 from pysmpi.cli.numbers import WholeNumber
 from pysmpi.errors import UsageError
+from pysmpi.python.extras import installs
 from pysmpi.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _run(study: PaperStudy, quick: bool, folder: Path, picture: str) -> None:
             draw(study, result, path)
             echo(f"picture: {path}")
         except ImportError:
-            echo("no picture: pip install 'pysmpi[plots]'", err=True)
+            echo(f"no picture: {installs('plots')}", err=True)
 
 
 def _show(study: PaperStudy, result: StudyResult, quick: bool) -> None:

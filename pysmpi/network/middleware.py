@@ -22,7 +22,11 @@ from pysmpi.platform.stride_table import Strides, StrideTable
 
 # Levels of communication, the narrowest first.
 SOCKET, NODE, NETWORK = 0, 1, 2
-_SUFFIXES = ("-socket", "-node", "")
+_OPTIONS = (
+    ("lognp/o-socket", "lognp/l-socket", "lognp/f-socket"),
+    ("lognp/o-node", "lognp/l-node", "lognp/f-node"),
+    ("lognp/o", "lognp/l", "lognp/f"),
+)
 
 
 class Level:
@@ -121,13 +125,8 @@ class MiddlewareTransport(Transport):
         self.receiving = Overheads(settings, "smpi/or", hosts)
         self.net: Piecewise | None = settings.value("lognp/net")
         self.levels = [
-            Level(
-                settings.value(f"lognp/o{suffix}"),
-                settings.value(f"lognp/l{suffix}"),
-                settings.value(f"lognp/f{suffix}"),
-                name,
-            )
-            for name, suffix in enumerate(_SUFFIXES)
+            Level(settings.value(overhead), settings.value(latency), settings.value(table), name)
+            for name, (overhead, latency, table) in enumerate(_OPTIONS)
         ]
         self.moving: dict[int, Strides] = {}  # by pid: the strided data of its collective
 

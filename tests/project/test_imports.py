@@ -18,6 +18,7 @@ _GRAPHS = "few runs need graphs: this loads networkx or YAML"
 _EXTRA = "an extra, not always installed"
 _OUTPUT = "few runs write this"
 _FORMAT = "only the format of the run or of the file"
+_PROGRAM = "the program of the ranks imports it"
 LATE: dict[str, dict[str, str]] = {
     "pysmpi": {"importlib": "`pysmpi --version` and annotations of programs load no simulator"},
     "pysmpi.__main__": {"pysmpi.cli.main": "signals are handled before the rest is loaded"},
@@ -133,6 +134,17 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.shadow.once": {"hashlib": "only with --once: this loads OpenSSL"},
     "pysmpi.shadow.teams": {"statistics": "only with --sample"},
     "pysmpi.time.steady": {"statistics": "only with --compute steady"},
+    "pysmpi.studies.drawing": {"matplotlib": _EXTRA},
+    "pysmpi.studies.lines.collectives": dict.fromkeys(("numpy", "mpi4py", "time"), _PROGRAM),
+    "pysmpi.studies.mlogp.experiments": dict.fromkeys(("numpy", "mpi4py", "time"), _PROGRAM),
+    "pysmpi.studies.runs": dict.fromkeys(("numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.shared_memory.transfers": dict.fromkeys(("numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.alltoall": dict.fromkeys(("numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.contention": dict.fromkeys(("numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.dft": dict.fromkeys(("time", "numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.fan": dict.fromkeys(("numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.npb_messages": dict.fromkeys(("time", "numpy", "mpi4py"), _PROGRAM),
+    "pysmpi.studies.smpi.protocols": dict.fromkeys(("time", "numpy", "mpi4py"), _PROGRAM),
     "pysmpi.sweeps.plots": {"matplotlib": _EXTRA},
     "pysmpi.cluster.client": {"distributed": _EXTRA},
     "pysmpi.sweeps.study": {"cloudpickle": _EXTRA},
