@@ -39,10 +39,10 @@ class Interrupts(Instrument):
         self._context = contextlib.ExitStack()
 
     def __enter__(self) -> Interrupts:
+        self._context.enter_context(interruption.ending_by(self._interrupt))
         if self.seconds is not None:
             self._alarm = os.pipe()
             _thread.start_new_thread(self._wait, (self.seconds, self._alarm[0]))
-        self._context.enter_context(interruption.ending_by(self._interrupt))
         return self
 
     def attach(self, run: InstrumentedRun) -> None:
@@ -70,6 +70,8 @@ class Interrupts(Instrument):
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         simulation = self.simulation
         if simulation is None or not simulation.under_way:
+            if self._late:
+                interruption.leave(number, *self.how(number))
             interruption.leave(number)
         self.report, self.status = self.how(number)
         from pysmpi.reports.whereabouts import whereabouts

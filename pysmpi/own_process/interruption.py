@@ -127,10 +127,10 @@ def status_of(number: int) -> int:
     return 128 + number
 
 
-def leave(number: int) -> NoReturn:
-    """End the process at once."""
+def leave(number: int, why: str | None = None, status: int | None = None) -> NoReturn:
+    """End the process at once; `why` and `status` are those of the signal if they are None."""
     try:
-        _write(2, f"pysmpi: error: {described(number)}\n".encode())
+        _write(2, f"pysmpi: {why or 'error: ' + described(number)}\n".encode())
     except OSError:
         pass
     for path in list(_temporary):
@@ -138,7 +138,7 @@ def leave(number: int) -> NoReturn:
             _unlink(path)
         except OSError:
             pass
-    _exit(status_of(number))
+    _exit(status_of(number) if status is None else status)
 
 
 def remove_at_end(path: str) -> None:

@@ -207,6 +207,10 @@ def test_the_wall_time_is_limited(run):
     done = run("-n", "2", "--timeout", "0.5", "-c", endless)
     assert done.returncode == 124
     assert b"pysmpi: ended after 0.5 s of wall time (--timeout)" in done.stderr
+    # It may pass before the ranks run.
+    done = run("-n", "2", "--timeout", "0.000001", "-c", endless)
+    assert done.returncode == 124, done.stderr
+    assert b"pysmpi: ended after 1e-06 s of wall time (--timeout)" in done.stderr
     assert run("-n", "1", "--timeout", "100", "ok.py").returncode == 0
 
 
