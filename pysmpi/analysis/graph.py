@@ -10,6 +10,7 @@ all nodes again with other durations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -405,9 +406,18 @@ def graph_of(recording: Recording) -> EventGraph:
     return EventGraph(activity_of(recording))
 
 
-def read(path: str) -> EventGraph:
-    """The graph of the recording in a file; raises UsageError if it is not consistent."""
+# The steps from a file to its analysis, which take most of the time of a page.
+READING: Final = ("reading", "graph of events", "critical path")
+
+
+def read(path: str, step: Callable[[str], object] = str) -> EventGraph:
+    """The graph of the recording in a file; raises UsageError if it is not consistent.
+
+    `step` is called with the names of its steps, the first two of `READING`, when they begin.
+    """
+    step(READING[0])
     activity = read_activity(path)
+    step(READING[1])
     try:
         return EventGraph(activity)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:

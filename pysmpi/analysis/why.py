@@ -13,11 +13,12 @@ no time:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from pysmpi import text
-from pysmpi.analysis.graph import EventGraph, Scales, read
+from pysmpi.analysis.graph import READING, EventGraph, Scales, read
 from pysmpi.analysis.path import (
     CAUSES,
     COMPUTE,
@@ -208,9 +209,13 @@ def analyse(graph: EventGraph) -> Analysis:
     )
 
 
-def read_analysis(path: str) -> Analysis:
-    """The analysis of the record in a file; raises UsageError if it is not consistent."""
-    graph = read(path)
+def read_analysis(path: str, step: Callable[[str], object] = str) -> Analysis:
+    """The analysis of the record in a file; raises UsageError if it is not consistent.
+
+    `step` is called with the name of each of its `READING` steps when it begins.
+    """
+    graph = read(path, step)
+    step(READING[2])
     try:
         return analyse(graph)
     except (KeyError, IndexError, ValueError, TypeError, OverflowError) as error:

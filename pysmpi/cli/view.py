@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from pysmpi.cli.echo import echo
 from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.analysis.page import Run
 
 
 @click.command("view")
@@ -26,30 +33,63 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     TRACE is a recording (pysmpi run --trace FILE.jsonl, pysmpi replay --trace, pysmpi.record).
     The page needs no network.
     """  # fmt: skip
-    from pysmpi.analysis.figure import SUFFIXES, write_figure
-    from pysmpi.analysis.page import write_page
+    from pysmpi.analysis.graph import READING
     from pysmpi.analysis.why import read_analysis
-    from pysmpi.io.output import OutputFile
 
     if len(traces) not in (1, 2):
         raise UsageError(f"view: expected one, or two to compare, got {len(traces)} traces")
-    runs = []
-    for trace in traces:
-        analysis = read_analysis(trace)
-        runs.append((os.path.basename(trace), analysis))
+    with steps(len(traces) * len(READING) + (not as_text)) as step:
+        runs = [(os.path.basename(trace), read_analysis(trace, step)) for trace in traces]
+        name = "" if as_text else _write(traces, runs, output, step)
     if as_text:
         for name, analysis in runs:
             echo("\n".join([f"{name}:"] * (len(runs) > 1) + analysis.lines()))
-        return 0
+    else:
+        echo(f"pysmpi: wrote {name}", err=True)
+    return 0
+
+
+def _write(
+    traces: tuple[str, ...],
+    runs: Sequence[Run],
+    output: str | None,
+    step: Callable[[str], object],
+) -> str:
+    """Write the page or the picture, and return its name."""
+    from pysmpi.analysis.figure import SUFFIXES, write_figure
+    from pysmpi.analysis.page import write_page
+    from pysmpi.io.output import OutputFile
+
     name = output or os.path.splitext(traces[0])[0] + ".html"
     suffix = os.path.splitext(name)[1].lower().removeprefix(".")
     if suffix in SUFFIXES and len(runs) > 1:
         raise UsageError(f"--output {name}: a picture shows one run, expected a page (.html)")
+    step("page")
     with OutputFile("--output", name) as file, file.writing():
         if suffix in SUFFIXES:
             write_figure(file.path, suffix, runs[0][1])
         else:
             write_page(file.path, runs, traces)
         file.keep()
-    echo(f"pysmpi: wrote {name}", err=True)
-    return 0
+    return name
+
+
+@contextmanager
+def steps(count: int) -> Iterator[Callable[[str], object]]:
+    """A bar on a terminal for work of so many steps: to be called with the name of each."""
+    if not sys.stderr.isatty():
+        yield str
+        return
+    with click.progressbar(
+        length=count, file=sys.stderr, show_eta=False, item_show_func=lambda step: step or ""
+    ) as bar:
+        begun = 0
+
+        def begin(step: str) -> None:
+            nonlocal begun
+            bar.update(min(1, begun), step)
+            bar.render_progress()
+            begun += 1
+
+        yield begin
+        bar.update(1, "")
