@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from pysmpi.python import dictionary_search, holders
+from pysmpi.python import holders
+
+dictionary_search = pytest.importorskip(
+    "pysmpi.python.dictionary_search", reason="pysmpi was installed without a C compiler"
+)
 
 BOTH = pytest.mark.parametrize(
     ("find", "same"),
