@@ -7,6 +7,7 @@ import os
 import click
 
 from pysmpi.cli.echo import echo
+from pysmpi.cli.numbers import Seconds, WholeNumber
 from pysmpi.errors import UsageError
 
 
@@ -21,11 +22,11 @@ from pysmpi.errors import UsageError
 @click.option(
     "--call",
     metavar="N",
-    type=int,
+    type=WholeNumber(1),
     help="Show the Nth collective call that takes time; the page can show others.",
 )
-@click.option("--begin", metavar="SECONDS", type=float, help="Show the run from this time on.")
-@click.option("--end", metavar="SECONDS", type=float, help="Show the run up to this time.")
+@click.option("--begin", metavar="SECONDS", type=Seconds(), help="Show the run from this time on.")
+@click.option("--end", metavar="SECONDS", type=Seconds(), help="Show the run up to this time.")
 def command(
     traces: tuple[str, ...],
     output: str | None,
