@@ -344,6 +344,27 @@ def test_everything_can_be_reached_without_a_mouse_and_has_a_name(run_of, shown,
     assert heads is True
 
 
+def nothing():
+    from mpi4py import MPI
+
+    return MPI.COMM_WORLD.rank
+
+
+@needs_browser
+def test_a_run_that_takes_no_time_has_no_empty_charts(record, shown, tmp_path):
+    run = record(nothing, 3, compute="none", platform="graphene")
+    (tmp_path / "a.html").write_text(page([("none", analyse(EventGraph(run)))]))
+    shown.open(tmp_path / "a.html")
+    shown.run(FRAME)
+    charts = "[...document.querySelectorAll('.gantt, .strip, .overview')]"
+    high = shown.run(f"{charts}.map((one) => one.clientHeight)")
+    assert len(high) == 3 and 0 < sum(high) < 200
+    shown.run("pysmpi.player.step(1); pysmpi.player.end(1); pysmpi.player.play(true)")
+    shown.run(FRAME)
+    assert shown.run("pysmpi.player.playing") is False
+    assert shown.errors == []
+
+
 def large(record, ranks, calls):
     """The data of a run with many calls, waits and messages."""
     run = record(ring, 4, 2, compute="10us", platform="graphene")

@@ -110,7 +110,12 @@ class Gantt {
     else this.note.textContent = `${counted(shown, "rank")} of ${run.ranks}`;
     const context = prepare(this.canvas, width, height);
     context.clearRect(0, 0, width, height);
-    if (!run.unit) { context.fillText("nothing takes time", LEFT, TOP + 12); return; }
+    if (!run.unit) {
+      context.fillStyle = palette.text;
+      context.fillText("nothing takes time", LEFT, TOP + 12);
+      this.scroller.canvas.style.display = this.overview.style.display = "none";
+      return;
+    }
     this.axis(context, width, height);
     this.fill(context, width);
     this.labels(context, width);
