@@ -5,9 +5,17 @@ import os
 import re
 import subprocess
 import sys
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    ExtensionFileLoader,
+    PathFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 
 import pytest
+
+from pysmpi._interpreted import SourceFinder, prefer_source
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,3 +88,27 @@ def test_kernel_tests_pass_interpreted():
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
     assert int(re.findall(r"(\d+) passed", done.stdout)[-1]) > 80
+
+
+def test_the_finder_prefers_sources_of_pysmpi(tmp_path):
+    suffix = EXTENSION_SUFFIXES[0]
+    for name in ("both.py", f"both{suffix}", "source.py", f"library{suffix}"):
+        (tmp_path / name).touch()
+    find = SourceFinder().find_spec
+    found = {name: find(f"pysmpi.{name}", [str(tmp_path)]) for name in ("both", "source")}
+    for name, spec in found.items():
+        assert isinstance(spec.loader, SourceFileLoader)
+        assert spec.origin == str(tmp_path / f"{name}.py") and spec.name == f"pysmpi.{name}"
+    library = find("pysmpi.library", [str(tmp_path)])
+    assert isinstance(library.loader, ExtensionFileLoader)
+    assert find("pysmpi.missing", [str(tmp_path)]) is None
+    # The other finders of Python find the modules of others.
+    assert find("others.both", [str(tmp_path)]) is None
+
+
+def test_the_finder_comes_before_that_of_folders():
+    first, last = object(), object()
+    finders = [first, PathFinder, last]
+    prefer_source(finders)
+    assert [finders[0], *finders[2:]] == [first, PathFinder, last]
+    assert isinstance(finders[1], SourceFinder)
