@@ -166,8 +166,10 @@ def test_the_page_has_a_program_that_trains(tmp_path: Path) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
     (command,) = re.findall(r"^\$ pysmpi run -n 16 (.*) train.py$", page, re.M)
     (tmp_path / "train.py").write_text(program)
-    done = simulate(tmp_path / "train.py", *command.split(), ranks=16)
+    options = [*command.split(), "--check", "all"]
+    done = simulate(tmp_path / "train.py", *options, ranks=16)
     assert done.returncode == 0, done.stderr
+    assert "PSM" not in done.stderr
     assert sorted(done.stdout.splitlines()) == sorted(
         f"rank {rank} of 16 is done" for rank in range(16)
     )

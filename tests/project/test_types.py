@@ -33,7 +33,7 @@ MOST = {
     "mpi": 350,
     "network": 20,
     "own_process": 10,
-    "patches": 72,
+    "patches": 73,
     "patching": 10,
     "platform": 20,
     "pytest_plugin": 30,

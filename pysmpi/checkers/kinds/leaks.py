@@ -10,8 +10,10 @@ from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.info import Info
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.communicators.comm import Comm
+from pysmpi.mpi.communicators.libraries import OF_LIBRARIES
 from pysmpi.mpi.datatypes.datatypes import Datatype
 from pysmpi.mpi.files.files import File
+from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.groups.groups import Group
 from pysmpi.mpi.operators.operators import Op
 from pysmpi.mpi.rma.windows import Win
@@ -273,7 +275,9 @@ class LeakChecks(Checker):
         if not self.session.clean:
             return
         counts: dict[object, tuple[MpiCall, list[int]]] = {}
-        for (pid, _), (_, calls) in self.live.items():
+        for (pid, _), (impl, calls) in self.live.items():
+            if isinstance(impl, Communicator) and OF_LIBRARIES.peek(impl):
+                continue
             if outcomes[pid].state is not RankState.FINISHED:
                 continue
             for call in calls:

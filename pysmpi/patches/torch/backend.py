@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
@@ -41,7 +42,6 @@ def process_group_class(module: Any) -> Any:
     engine = torch.autograd.Variable._execution_engine
     evaluated = torch._C._current_autograd_node  # None outside the functions of a backward pass
     excluded = torch._C._dispatch_tls_is_dispatch_key_excluded
-    operators: dict[tuple[str, ElementType], tuple[MPI.Op, MPI.Datatype]] = {}
 
     class Future(torch.futures.Future):  # type: ignore[misc]
         """The future of an operation; who waits for it in Python completes it."""
@@ -182,22 +182,27 @@ def process_group_class(module: Any) -> Any:
     def memory(elements: Tensor) -> list[Any]:
         return [elements.view(torch.uint8).numpy(), MPI.BYTE]
 
-    def operator(name: str, kind: ElementType) -> tuple[MPI.Op, MPI.Datatype | None]:
-        """The operator of MPI for a type of PyTorch, and the type of MPI."""
+    @contextmanager
+    def operator(name: str, kind: ElementType) -> Iterator[tuple[MPI.Op, MPI.Datatype | None]]:
+        """The operator of MPI for a type of PyTorch, and the type of MPI, to begin a call."""
         if name not in _OPERATORS:
             raise ValueError(f"ReduceOp.{name} is not simulated: expected one of {[*_OPERATORS]}")
         if kind not in (torch.float16, torch.bfloat16):
-            return _OPERATORS[name], None
-        if (name, kind) not in operators:
-            function = getattr(torch, _FUNCTIONS[name])
+            yield _OPERATORS[name], None
+            return
+        function = getattr(torch, _FUNCTIONS[name])
 
-            def reduce(source: object, target: object, _: object) -> None:
-                left, right = (torch.frombuffer(part, dtype=kind) for part in (source, target))
-                function(left, right, out=right)
+        def reduce(source: object, target: object, _: object) -> None:
+            left, right = (torch.frombuffer(part, dtype=kind) for part in (source, target))
+            function(left, right, out=right)
 
-            datatype = MPI.BYTE.Create_contiguous(kind.itemsize).Commit()
-            operators[name, kind] = MPI.Op.Create(reduce, commute=True), datatype
-        return operators[name, kind]
+        datatype = MPI.BYTE.Create_contiguous(kind.itemsize).Commit()
+        op = MPI.Op.Create(reduce, commute=True)
+        try:
+            yield op, datatype
+        finally:
+            op.Free()
+            datatype.Free()
 
     def reducible(elements: Tensor, datatype: MPI.Datatype | None) -> Any:
         if datatype is not None:
@@ -297,11 +302,11 @@ def process_group_class(module: Any) -> Any:
             options = module.AllreduceOptions() if opts is None else opts
             name = name_of(options)
             elements = flat(tensors)
-            op, datatype = operator(name, elements.dtype)
-            return self._call(
-                options, "Iallreduce", MPI.IN_PLACE, reducible(elements, datatype), op,
-                result=tensors, finish=self._reduced(name, elements, tensors),
-            )  # fmt: skip
+            with operator(name, elements.dtype) as (op, datatype):
+                return self._call(
+                    options, "Iallreduce", MPI.IN_PLACE, reducible(elements, datatype), op,
+                    result=tensors, finish=self._reduced(name, elements, tensors),
+                )  # fmt: skip
 
         def _reduced(
             self, name: str, elements: Tensor, tensors: Sequence[Tensor]
@@ -325,14 +330,14 @@ def process_group_class(module: Any) -> Any:
         def reduce(self, tensors: Sequence[Tensor], opts: CollectiveOptions) -> Work:
             name = name_of(opts)
             elements = flat(tensors)
-            op, datatype = operator(name, elements.dtype)
-            buffer = reducible(elements, datatype)
-            root = opts.rootRank == self.rank()
-            ends = (MPI.IN_PLACE, buffer) if root else (buffer, None)
-            finish = self._reduced(name, elements, tensors) if root else bool
-            return self._call(
-                opts, "Ireduce", *ends, op, opts.rootRank, result=tensors, finish=finish
-            )
+            with operator(name, elements.dtype) as (op, datatype):
+                buffer = reducible(elements, datatype)
+                root = opts.rootRank == self.rank()
+                ends = (MPI.IN_PLACE, buffer) if root else (buffer, None)
+                finish = self._reduced(name, elements, tensors) if root else bool
+                return self._call(
+                    opts, "Ireduce", *ends, op, opts.rootRank, result=tensors, finish=finish
+                )
 
         def broadcast(self, tensors: Sequence[Tensor], opts: CollectiveOptions) -> Work:
             elements = flat(tensors)
@@ -410,12 +415,12 @@ def process_group_class(module: Any) -> Any:
                     f"times the {elements.numel()} of the output"
                 )
             source = apart(source, elements)
-            op, datatype = operator(name, elements.dtype)
-            return self._call(
-                options, "Ireduce_scatter_block",
-                reducible(source, datatype), reducible(elements, datatype), op,
-                result=[output], finish=self._reduced(name, elements, [output]),
-            )  # fmt: skip
+            with operator(name, elements.dtype) as (op, datatype):
+                return self._call(
+                    options, "Ireduce_scatter_block",
+                    reducible(source, datatype), reducible(elements, datatype), op,
+                    result=[output], finish=self._reduced(name, elements, [output]),
+                )  # fmt: skip
 
         def reduce_scatter_single(
             self, output: Tensor, input: Tensor, opts: CollectiveOptions | None = None

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pysmpi.isolation.loading.libraries import PatchedRun
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.base.state import StateSlot
+from pysmpi.mpi.communicators.libraries import OF_LIBRARIES
 from pysmpi.patches.torch import stores
 from pysmpi.patches.torch.backend import process_group_class
 from pysmpi.patches.torch.interfaces import GroupOptions, NamedGroup
@@ -60,7 +61,13 @@ def install(run: PatchedRun, module: Any) -> None:
         else:
             parent = default.communicator
             ranks = list(options.global_ranks_in_group)
-            communicator = parent.Create_group(parent.Get_group().Incl(ranks))
+            everyone = parent.Get_group()
+            members = everyone.Incl(ranks)
+            communicator = parent.Create_group(members)
+            members.Free()
+            everyone.Free()
+        handle: Any = communicator
+        OF_LIBRARIES.put(handle._impl, True)
         return kind(communicator)
 
     if NAME.upper() in module.Backend._plugins:  # of an earlier run
