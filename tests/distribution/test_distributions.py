@@ -32,7 +32,10 @@ def test_a_wheel_has_what_a_run_needs_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     modules = {name for name in names if name.endswith(".py")}
     files = {name for name in files_of_checkout() if name.startswith("pysmpi/")}
-    assert modules == {name for name in files if name.endswith(".py")}
+    applications = {name for name in files_of_checkout() if name.startswith("apps/")}
+    apps = {f"pysmpi/{name}" for name in applications if name.endswith(".py")}
+    assert "pysmpi/apps/npb_ep.py" in apps  # for `pysmpi study`
+    assert modules == {name for name in files if name.endswith(".py")} | apps
     data = {name for name in files if not name.endswith((".py", ".c", ".h"))}
     assert {"pysmpi/cli/demos/two-switches.yaml", "pysmpi/platform/machines/graphene.yaml"} < data
     assert data <= names
