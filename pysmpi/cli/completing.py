@@ -70,6 +70,12 @@ def _noises() -> list[str]:
     return list(PRESETS)
 
 
+def _paper_studies() -> list[str]:
+    from pysmpi.studies.framework import registry
+
+    return list(registry())
+
+
 def _selectors() -> list[str]:
     from pysmpi.collectives.registry import SELECTORS
 
@@ -209,6 +215,7 @@ COMPLETIONS: dict[str, Completion] = {
     "selector": words(_selectors, ".yaml"),
     "source": recordings,
     "study": files(".yaml", ".yml"),
+    "study names": words(_paper_studies),
     "trace_format": words(_formats),
     "traces": recordings,
     "analyse trace": recordings,
