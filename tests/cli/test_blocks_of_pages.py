@@ -70,6 +70,11 @@ BY_OTHERS = [
         "communication_graph",
         "tests/analysis/test_mapping.py::test_the_communication_of_a_run_is_a_graph",
     ),
+    (
+        "docs/reference/faults.md",
+        "# noise.yaml",
+        "tests/faults/test_noise_files.py::test_the_file_of_the_page_is_read",
+    ),
     ("docs/reference/sweep.md", "", "tests/sweeps/test_sweeps.py::test_the_page_has_a_study"),
     ("docs/reference/options.md", "", GENERATED),
     (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import pysmpi
 from pysmpi.errors import UsageError
@@ -122,3 +124,12 @@ def test_written_files_are_read_back(tmp_path: Path) -> None:
     assert isinstance(one, Detours) and isinstance(two, Detours)
     assert (one.rate, one.constant, two.rate, two.constant) == (12.5, True, 0.25, False)
     assert (one.seconds, two.seconds) == pytest.approx((3e-6, 0.0421))
+
+
+def test_the_file_of_the_page_is_read() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "faults.md"
+    blocks = re.findall(r"```yaml\n(# noise.yaml\n.*?)```", page.read_text(encoding="utf-8"), re.S)
+    assert [read_noise(yaml.safe_load(block)) for block in blocks] == [[
+        Detours(250, parse_time("3.1us"), True), Detours(0.5, parse_time("12ms"), True),
+        parse_fault("jitter:time=2us"), parse_fault("drop:rate=1e-6:queue=8:timeout=0.2s"),
+    ]]  # fmt: skip
