@@ -14,7 +14,8 @@ class FigureTable(dict[str, Sequence[object]]):
     """Columns of equal length by their names: arrays of numbers, and lists of texts.
 
     `pandas.DataFrame(table)`, `polars.DataFrame(table)` and `pyarrow.table(table)` take it, as they
-    take every dictionary of columns.
+    take every dictionary of columns. Functions for tables of any library, such as
+    `polars.from_dataframe`, read it through Arrow's stream.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
@@ -23,6 +24,21 @@ class FigureTable(dict[str, Sequence[object]]):
     def rows(self) -> Iterator[dict[str, object]]:
         """The rows, each a dictionary of its values."""
         return (dict(zip(self, row)) for row in zip(*map(_plain, self.values())))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The columns as a stream of Arrow's C interface.
+
+        One of pyarrow and polars exports it. Raises ImportError if neither is installed.
+        """
+        try:
+            from pyarrow import table
+        except ImportError:
+            try:
+                from polars import DataFrame as table
+            except ImportError:
+                message = "a stream of Arrow needs pyarrow or polars: pip install pyarrow"
+                raise ImportError(message) from None
+        return table(dict(self)).__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return f"<Table: {self._length()} rows of {', '.join(self)}>"

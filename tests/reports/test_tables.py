@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy
 import pytest
 
@@ -15,6 +17,13 @@ def ring():
     comm = MPI.COMM_WORLD
     for _ in range(3):
         comm.sendrecv(bytes(1000), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+
+
+class Stream:
+    """A table of which a library knows no more than its stream."""
+
+    def __init__(self, table: FigureTable) -> None:
+        self.__arrow_c_stream__ = table.__arrow_c_stream__
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +67,12 @@ def test_the_findings_of_the_checkers_are_a_table() -> None:
         ("pyarrow", lambda library, table: library.table(table).to_pylist()),
         ("pandas", lambda library, table: library.DataFrame(table).to_dict("records")),
         ("polars", lambda library, table: library.DataFrame(table).to_dicts()),
+        ("pyarrow", lambda library, table: library.table(Stream(table)).to_pylist()),
+        ("polars", lambda library, table: library.from_dataframe(table).to_dicts()),
+        (
+            "pandas",
+            lambda library, table: library.api.interchange.from_dataframe(table).to_dict("records"),
+        ),
     ],
 )
 def test_libraries_read_each_table(result, library: str, read) -> None:
@@ -65,6 +80,13 @@ def test_libraries_read_each_table(result, library: str, read) -> None:
     for what in ("ranks", "calls", "critical_path", "what_if", "findings"):
         table = result.to_frame(what)
         assert read(module, table) == list(table.rows())
+
+
+def test_a_stream_without_a_library_says_what_it_needs(result, monkeypatch) -> None:
+    for library in ("pyarrow", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match="pip install pyarrow"):
+        result.to_frame().__arrow_c_stream__()
 
 
 def test_a_notebook_shows_a_table(result) -> None:
