@@ -39,7 +39,7 @@ is 0.75.
 
 A package that runs on four ranks with its own examples may use other parts of MPI elsewhere.
 Packages whose compiled code calls an MPI library run if that is for MPICH or Open MPI
-([which were compared](../howto/compiled-programs.md)).
+([which were compared](compiled-packages.md)).
 pysmpi [refuses others](../explanation/ranks.md#refused-programs) with a message.
 """
 
