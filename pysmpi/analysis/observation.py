@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from pysmpi.analysis.graph import graph_of
+from pysmpi.analysis.graph import READING, graph_of
 from pysmpi.analysis.page import write_page
 from pysmpi.analysis.scene import scene_of
+from pysmpi.analysis.steps import steps
 from pysmpi.analysis.why import analyse
 from pysmpi.io.output import OutputFile
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
@@ -46,14 +47,20 @@ class Observation(Instrument):
         self.recorder.finish(result)
         if not self.recording.places:
             return
-        analysis = analyse(graph_of(self.recording))
-        result.analysis = analysis.report()
-        if self.called:
-            result.scene = scene_of(self.name, analysis.graph)
-        if self.page is not None:
-            with self.page.writing():
-                write_page(self.page.path, [(self.name, analysis)], energy=result.energy)
-            self.page.keep()
+        calls = 0 if self.called else len(self.recording.calls)
+        with steps(2 + (self.page is not None), calls) as step:
+            step(READING[1])
+            graph = graph_of(self.recording)
+            step(READING[2])
+            analysis = analyse(graph)
+            result.analysis = analysis.report()
+            if self.called:
+                result.scene = scene_of(self.name, graph)
+            if self.page is not None:
+                step("page")
+                with self.page.writing():
+                    write_page(self.page.path, [(self.name, analysis)], energy=result.energy)
+                self.page.keep()
 
     def close(self, error: BaseException | None) -> None:
         """Delete a page that is not complete."""

@@ -107,16 +107,21 @@ def command(
             file.keep()
         analysis = None
         if kept is not None:
-            from pysmpi.analysis.graph import graph_of
+            from pysmpi.analysis.graph import READING, graph_of
+            from pysmpi.analysis.page import write_page
+            from pysmpi.analysis.steps import steps
             from pysmpi.analysis.why import analyse
 
-            analysis = analyse(graph_of(kept))
-        if page is not None and analysis is not None:
-            from pysmpi.analysis.page import write_page
-
-            with page.writing():
-                write_page(page.path, [(traces[0], analysis)])
-            page.keep()
+            with steps(2 + (page is not None), len(kept.calls)) as step:
+                step(READING[1])
+                graph = graph_of(kept)
+                step(READING[2])
+                analysis = analyse(graph)
+                if page is not None:
+                    step("page")
+                    with page.writing():
+                        write_page(page.path, [(traces[0], analysis)])
+                    page.keep()
         if target is not None:
             with target.writing(), open(target.path, "w", encoding="utf-8") as stream:
                 data = result.report()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -34,6 +32,7 @@ def command(traces: tuple[str, ...], output: str | None, as_text: bool) -> int:
     The page needs no network.
     """  # fmt: skip
     from pysmpi.analysis.graph import READING
+    from pysmpi.analysis.steps import steps
     from pysmpi.analysis.why import read_analysis
 
     if len(traces) not in (1, 2):
@@ -72,24 +71,3 @@ def _write(
             write_page(file.path, runs, traces)
         file.keep()
     return name
-
-
-@contextmanager
-def steps(count: int) -> Iterator[Callable[[str], object]]:
-    """A bar on a terminal for work of so many steps: to be called with the name of each."""
-    if not sys.stderr.isatty():
-        yield str
-        return
-    with click.progressbar(
-        length=count, file=sys.stderr, show_eta=False, item_show_func=lambda step: step or ""
-    ) as bar:
-        begun = 0
-
-        def begin(step: str) -> None:
-            nonlocal begun
-            bar.update(min(1, begun), step)
-            bar.render_progress()
-            begun += 1
-
-        yield begin
-        bar.update(1, "")

@@ -24,6 +24,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.__main__": {"pysmpi.cli.main": "signals are handled before the rest is loaded"},
     "pysmpi.analysis.communication": {"networkx": _GRAPHS},
     "pysmpi.analysis.figure": {"matplotlib": _EXTRA},
+    "pysmpi.analysis.steps": {"click": "only big runs on a terminal show a bar"},
     "pysmpi.abi.images": dict.fromkeys(
         ("shutil", "tempfile"), "most compiled programs have no libraries of their own"
     ),
@@ -129,7 +130,11 @@ LATE: dict[str, dict[str, str]] = {
         "json": _OUTPUT,
         "pysmpi.reports.tables": "only callers who ask for a table",
     },
-    "pysmpi.reports.tables": {"html": "only notebooks show tables as HTML"},
+    "pysmpi.reports.tables": {
+        "html": "only notebooks show tables as HTML",
+        "polars": _EXTRA,
+        "pyarrow": _EXTRA,
+    },
     "pysmpi.shadow.estimate": {"statistics": "only with --sample"},
     "pysmpi.shadow.once": {"hashlib": "only with --once: this loads OpenSSL"},
     "pysmpi.shadow.teams": {"statistics": "only with --sample"},
