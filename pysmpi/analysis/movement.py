@@ -75,10 +75,11 @@ def picture_of(record: RunActivity) -> MachinePicture | None:
         one, other = record.hosts[source], record.hosts[destination]
         if one != other:
             used[one, other, route] = None
-    ahead = {route: _ahead(record, route) for _, _, route in used}
     graph = _machine(record, hosts)
     if graph is None:
-        named = [(one, [record.links[n] for n in ahead[r]], other) for one, other, r in used]
+        named = [
+            (one, [record.links[n] for n in record.routes[r]], other) for one, other, r in used
+        ]
         graph = graph_of_routes(hosts, named)
     vertices = list(graph)
     if graph.number_of_edges() or len(hosts) == 1:
@@ -108,7 +109,7 @@ def picture_of(record: RunActivity) -> MachinePicture | None:
     routes: dict[DrawnRoute, int] = {}
     by_hosts = {
         (one, other, route): routes.setdefault(
-            crossed.route(number[one], ahead[route], number[other]), len(routes)
+            crossed.route(number[one], record.routes[route], number[other]), len(routes)
         )
         for one, other, route in used
     }
@@ -129,18 +130,6 @@ def _machine(record: RunActivity, hosts: Sequence[str]) -> nx.MultiGraph | None:
         return to_graph(platform, [platform.host(name) for name in hosts])
     except UsageError:
         return None
-
-
-def _ahead(record: RunActivity, route: int) -> list[int]:
-    """The links of a route without those of the way back, which a model with cross-traffic adds."""
-    cables: set[str] = set()
-    found = []
-    for link in record.routes[route]:
-        cable = _cable(record.links[link][0])
-        if cable not in cables:
-            cables.add(cable)
-            found.append(link)
-    return found
 
 
 def _cable(link: str) -> str:

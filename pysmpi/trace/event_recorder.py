@@ -244,7 +244,14 @@ class EventRecorder:
             route = len(self._routes)
             self._routes[key] = route
             self._resources.append(constraints)
-            links = tuple([(one.name, float(one.capacity)) for one in constraints])
+            # Acknowledgements take a part of the links of the way back: no bytes cross these.
+            links = tuple(
+                [
+                    (one.name, float(one.capacity))
+                    for one, weight in zip(constraints, plan.weights)
+                    if weight >= 1.0
+                ]
+            )
             self.sink.add_route(TracedRoute(route, links))
         gap = plan.gap
         if gap is not None:

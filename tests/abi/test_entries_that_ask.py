@@ -24,6 +24,7 @@ from pysmpi.abi.chapters import (  # noqa: E402
     files,
     info,
     operators,
+    packing,
 )
 
 GUARD = -77  # beside the result: stays as it is
@@ -86,7 +87,7 @@ def ask(path: str) -> int:
         ]  # fmt: skip
         for width in (4, 8):
             assert stored(t.Type_size, kind, size=width, rest=(width,)) == kind.size
-            size = stored(t.Pack_size, 3, kind, world, size=width, rest=(width,))
+            size = stored(packing.Pack_size, 3, kind, world, size=width, rest=(width,))
             assert size == kind.Pack_size(3, world)
     for function, arguments, width, number in expected:
         assert stored(function, *arguments, size=width) == number, (function, arguments)
@@ -108,11 +109,11 @@ def test_what_is_packed_for_others_can_be_unpacked(first: int) -> None:
     data, got = np.array([1.5, -2.0, 3.25]), np.zeros(3)
     room = np.zeros(40, np.uint8)
     for function, buffers in (
-        (datatypes.Pack_external, (data.ctypes.data, 3, MPI.DOUBLE, room.ctypes.data, 40)),
-        (datatypes.Unpack_external, (room.ctypes.data, 40)),
+        (packing.Pack_external, (data.ctypes.data, 3, MPI.DOUBLE, room.ctypes.data, 40)),
+        (packing.Unpack_external, (room.ctypes.data, 40)),
     ):
         position = ctypes.c_int64(first)
-        if function is datatypes.Pack_external:
+        if function is packing.Pack_external:
             arguments = (*buffers, ctypes.addressof(position))
         else:
             arguments = (*buffers, ctypes.addressof(position), got.ctypes.data, 3, MPI.DOUBLE)
@@ -121,7 +122,7 @@ def test_what_is_packed_for_others_can_be_unpacked(first: int) -> None:
     assert room[first : first + 24].tobytes() == data.astype(">f8").tobytes()
     assert np.array_equal(got, data)
     size = stored(
-        lambda *values: datatypes.Pack_external_size(*values),
+        lambda *values: packing.Pack_external_size(*values),
         ctypes.addressof(name), 3, MPI.DOUBLE, size=8,
     )  # fmt: skip
     assert size == 24

@@ -9,7 +9,9 @@ import pytest
 
 from pysmpi.analysis.graph import EventGraph
 from pysmpi.analysis.usage import COLUMNS, host_usage, link_usage, suffix_of, write_usage
+from pysmpi.analysis.why import analyse
 from pysmpi.errors import UsageError
+from pysmpi.platform.loader import load
 
 
 def work(nbytes, count):
@@ -43,6 +45,30 @@ def test_links_have_the_bytes_of_the_messages_that_cross_them(graph):
     assert most.amounts.sum() >= 4_000_000 and most.capacity > 1e8
     shares = most.shares(graph.seconds)
     assert 0.5 < shares.max() < 1.001 and shares.min() == 0.0 and len(shares) == 50
+
+
+@pytest.mark.parametrize("platform", ["cluster", "graphene", "griffon"])
+def test_no_bytes_cross_the_links_of_the_way_back(platform, record):
+    """A flow takes a part of their bandwidth for its acknowledgements (`network/crosstraffic`)."""
+
+    def send():
+        from mpi4py import MPI
+
+        if MPI.COMM_WORLD.rank == 0:
+            MPI.COMM_WORLD.Send(np.zeros(1_000_000, "u1"), 1)
+        else:
+            MPI.COMM_WORLD.Recv(np.zeros(1_000_000, "u1"), 0)
+
+    graph = EventGraph(record(send, 2, platform=platform, compute="none", map_by="node"))
+    machine = load(platform)
+    one, other = (machine.host(name) for name in graph.record.hosts)
+    used = [usage.name for usage in link_usage(graph, 10)]
+    route = [link.name for link in machine.way(one, other)]
+    assert used and used == [name for name in route if name in used]
+    back = {link.name for link in machine.way(other, one)}
+    assert not back.intersection(used).difference(route)
+    (slow,) = (name for name in analyse(graph).what_if if name.startswith("link "))
+    assert slow.split()[1] in route
 
 
 def test_hosts_have_the_compute_of_their_ranks(graph):

@@ -97,9 +97,10 @@ def test_an_exploration_goes_on_from_json_and_unpickles_nothing(pysmpi, write, t
     data = json.loads(whole)
     wrong = [b"", pickle.dumps(Exploit()), b"[" * 10**5, b"{}", b'{"version": 1, "trees": 3}']
     for change in (
-        lambda tree: tree.pop(), lambda tree: tree[3][1].__setitem__(0, 10**9),
-        lambda tree: tree[3][1][1].__setitem__(0, 5), lambda tree: tree[4][0].__setitem__(2, -1),
-        lambda tree: tree[5].__setitem__(3, "x"), lambda tree: tree[3].clear(),
+        lambda tree: tree.pop(), lambda tree: tree[5][1].__setitem__(0, 10**9),
+        lambda tree: tree[5][1][1].__setitem__(0, 5), lambda tree: tree[6][0].__setitem__(2, -1),
+        lambda tree: tree[7].__setitem__(3, "x"), lambda tree: tree[5].clear(),
+        lambda tree: tree.__setitem__(3, 1), lambda tree: tree[4].append("x"),
     ):  # fmt: skip
         changed = json.loads(whole)
         change(changed["trees"][0])
