@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from simulated import simulate
 
+import pysmpi
 from pysmpi.mpi import MPI
 
 
@@ -208,3 +209,24 @@ def test_memory_at_address_0_is_refused() -> None:
         MPI.Win.Create((ctypes.c_char * 0).from_address(0), 1, comm=comm).Free()
 
     on(2, main)
+
+
+def test_parts_without_bytes_have_no_address() -> None:
+    def empty() -> list[bool]:
+        from mpi4py import MPI
+
+        comm = MPI.COMM_WORLD
+        own = 16 if comm.rank % 2 == 0 else 0
+        windows = [
+            MPI.Win.Allocate_shared(own, 4, comm=comm), MPI.Win.Allocate_shared(own, 4),
+            MPI.Win.Allocate(own, 4),
+        ]  # fmt: skip
+        parts = [windows[0].Shared_query(rank)[0] for rank in range(comm.size)]
+        assert [part.nbytes for part in parts] == [16, 0, 16]
+        bases = [window.Get_attr(MPI.WIN_BASE) for window in windows]
+        for window in windows:
+            window.Free()
+        return [address != 0 for address in (*(part.address for part in parts), *bases)]
+
+    ranks = pysmpi.run(empty, 3, compute="none").returns
+    assert ranks == [[True, False, True, *[rank % 2 == 0] * 3] for rank in range(3)]

@@ -42,7 +42,7 @@ def _allocated(create: Any) -> Any:
         *width: int,
     ) -> None:  # fmt: skip
         made = create(size, disp_unit, info, comm)
-        write_integer(baseptr, made.Get_attr(MPI.WIN_BASE) if size else 0, 8)
+        write_integer(baseptr, made.Get_attr(MPI.WIN_BASE), 8)
         give(win, made)
 
     return allocate

@@ -390,15 +390,15 @@ def _together(rank: Rank, other: Rank) -> bool:
 
 
 def _storage(nbytes: int) -> np.ndarray:
-    """Cleared memory; at least one byte, so that each allocation has a different address."""
-    return np.zeros(max(nbytes, 1), np.uint8)
+    """Cleared memory."""
+    return np.zeros(nbytes, np.uint8)
 
 
 def _own(side: WindowSide, storage: np.ndarray, first: int, nbytes: int) -> None:
-    """Give a process a part of some memory."""
+    """Give a process a part of some memory; a part without bytes has no address, as in MPICH."""
     side.owner = storage
     side.memory = storage.data[first : first + nbytes]
-    side.address = address_of(storage) + first
+    side.address = address_of(storage) + first if nbytes else 0
 
 
 def _hint(side: WindowSide, info: Info) -> None:
