@@ -7,18 +7,12 @@ half of a decade; all of a kind have its mean.
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from pysmpi.errors import PysmpiError
+from pysmpi.calibrate.pinned import together
 from pysmpi.faults.specification import Detours
-from pysmpi.own_process.descendants import end_with_parent
 
 SHORTEST = 1e-6  # s of a detour; also at least a tenth of a quantum, as quanta differ themselves
 PART = 0.1
@@ -68,33 +62,8 @@ class CoreNoise:
 
 def measure(cpus: Sequence[int], seconds: float) -> list[CoreNoise]:
     """The noise of some cores, which work together for so many seconds."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(seconds), str(SHORTEST), str(PART), str(cpu)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            preexec_fn=partial(end_with_parent, os.getpid()),
-        )
-        for cpu in cpus
-    ]  # fmt: skip
-    try:
-        for process in processes:
-            assert process.stdout is not None
-            if process.stdout.readline().strip() != "ready":
-                raise PysmpiError("calibrate noise: a process has not begun")
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        result = []
-        for process in processes:
-            output, _ = process.communicate()
-            quanta, usual, detours = json.loads(output)
-            result.append(CoreNoise(quanta, usual, tuple(detours)))
-        return result
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
+    measured = together(_PROGRAM, (seconds, SHORTEST, PART), cpus)
+    return [CoreNoise(quanta, usual, tuple(detours)) for quanta, usual, detours in measured]
 
 
 def kinds(cores: Sequence[CoreNoise]) -> list[Detours]:

@@ -6,15 +6,10 @@ in two passes, which load three arrays and store two.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import math
 from collections.abc import Sequence
-from functools import partial
 
-from pysmpi.errors import PysmpiError
-from pysmpi.own_process.descendants import end_with_parent
+from pysmpi.calibrate.pinned import together
 
 ELEMENTS = 4_000_000  # of each of the three arrays of a core: 32 MB
 PASSES = 5 * 8  # bytes that a triad moves for each element
@@ -43,32 +38,8 @@ print(json.dumps(times))
 
 def bandwidth(cpus: Sequence[int], elements: int = ELEMENTS, turns: int = 10) -> float:
     """Bytes a second of all cores together, each with its median turn."""
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(elements), str(turns), str(cpu)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            preexec_fn=partial(end_with_parent, os.getpid()),
-        )
-        for cpu in cpus
-    ]  # fmt: skip
-    try:
-        for process in processes:
-            assert process.stdout is not None
-            if process.stdout.readline().strip() != "ready":
-                raise PysmpiError("calibrate stream: a process has not begun")
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        total = 0.0
-        for process in processes:
-            output, _ = process.communicate()
-            times = sorted(json.loads(output))
-            total += PASSES * elements / times[len(times) // 2]
-        return total
-    finally:
-        for process in processes:
-            process.kill()
+    measured = together(_PROGRAM, (elements, turns), cpus)
+    return math.fsum(PASSES * elements / sorted(times)[len(times) // 2] for times in measured)
 
 
 def curve(cpus: Sequence[int]) -> dict[int, float]:

@@ -55,7 +55,7 @@ def possible() -> bool:
 
 
 class Continuation(NamedTuple):
-    """What an execution is told: how to go on, and the states that were met since the last one."""
+    """How an execution goes on, and the states that were met since the last one."""
 
     prefix: Sequence[str]
     sleep: Sequence[Decision]
@@ -64,7 +64,7 @@ class Continuation(NamedTuple):
 
 
 class Resources:
-    """What a process has outside of its own memory: descriptors and shared memory."""
+    """The descriptors and the shared memory of a process, which are outside of its own memory."""
 
     def __init__(self) -> None:
         self.descriptors = frozenset(_listdir("/proc/self/fd"))

@@ -64,7 +64,7 @@ class GivenLoader:
         self.imported = False  # by some rank, in Python's own way
 
     def spec(self, name: str) -> ModuleSpec:
-        """What a search for the module finds."""
+        """The specification of the module, as a search for it gives it."""
         origin = getattr(self.module, "__file__", None)
         spec = ModuleSpec(name, self, origin=origin)  # type: ignore[arg-type]
         path = getattr(self.module, "__path__", None)

@@ -43,7 +43,7 @@ def _scattered(region: object) -> Strides | None:
 
 
 def regions_of(contribution: Contribution) -> tuple[object, object]:
-    """What a rank contributes, and where it receives; None for nothing."""
+    """The data that a rank contributes, and the place where it receives; None for nothing."""
     if isinstance(contribution, Broadcast):
         message = contribution.message
         return (message, None) if contribution.sends else (None, message)
