@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pysmpi.explore import fresh_arrays
 from pysmpi.kernel.choices import Control
 from pysmpi.kernel.engine import Engine
-from pysmpi.mpi.base.ranks import FreeTransport
+from pysmpi.mpi.base.ranks import FreeTransport, Rank
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.time.timing import NoTiming
@@ -30,6 +31,10 @@ class Untimed(Instrument):
         simulation = run.simulation
         simulation.engine.decide_by(self.control(simulation.engine))
         simulation.watch.most = min(simulation.watch.most, MOST_POLLS)
+
+    def thread_begun(self, rank: Rank) -> None:
+        """Let new arrays begin with zeros: what memory held before is not of this order."""
+        fresh_arrays.clear()
 
     def deadlock_reached(self, simulation: Simulation) -> None:
         """No rank can go on: the report has no command, since the schedule is part of it."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextvars
 import ctypes
 from _thread import interrupt_main, start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from time import sleep
 from typing import Any, Protocol
@@ -96,8 +96,8 @@ class Numpy:
         self.set = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(set_handler)
         self.get = ctypes.PYFUNCTYPE(ctypes.py_object)(get_handler)
         # The handler of a fresh context is numpy's own.
-        default = contextvars.Context().run(self.get)
-        found = _Handler.from_address(pointer_of(default, _NAME))
+        self.usual = contextvars.Context().run(self.get)
+        found = _Handler.from_address(pointer_of(self.usual, _NAME))
         if found.version != 1:
             raise UsageError(
                 f"--fold: numpy {np.__version__} has allocation handlers of version "
@@ -109,6 +109,13 @@ class Numpy:
         self.context = theirs.context
         self.malloc = _Malloc(theirs.malloc)
         self.calloc = _Calloc(theirs.calloc)
+        self._structures: list[_Handler] = []
+
+    def handler(self, name: bytes, context: int, addresses: Sequence[int | None]) -> object:
+        """A handler for `set`: its functions, which get `context` as their first argument."""
+        structure = _Handler(name, 1, _Allocator(context, *addresses))
+        self._structures.append(structure)
+        return self.new_capsule(ctypes.addressof(structure), _NAME, None)
 
 
 class AllocationHandlers:
@@ -126,7 +133,6 @@ class AllocationHandlers:
             )
         self.numpy = numpy = Numpy()
         self.users: dict[int, Allocations] = {}
-        self._structures: list[_Handler] = []
         self._functions = _functions(numpy, self.users)
         for function in self._functions:
             # They may be called when modules are being taken down.
@@ -148,11 +154,9 @@ class AllocationHandlers:
 
     def capsule(self, user: Allocations) -> object:
         """A handler that calls `user`, for `install`."""
-        number = len(self._structures) + 1
+        number = len(self.users) + 1
         self.users[number] = user
-        structure = _Handler(b"pysmpi fold", 1, _Allocator(number, *self._addresses))
-        self._structures.append(structure)
-        return self.numpy.new_capsule(ctypes.addressof(structure), _NAME, None)
+        return self.numpy.handler(b"pysmpi fold", number, self._addresses)
 
     def install(self, capsule: object) -> object:
         """Use a handler in the running context from now on; return the previous one."""

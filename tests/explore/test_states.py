@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pysmpi import run
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.exploration import Explorer, SearchLimits, SearchResult
 from pysmpi.explore.liveness import unused_after
@@ -177,6 +178,7 @@ def gather(kind: str) -> object:
     total = 0
     first = 0
     made = (one for one in range(10)) if kind == "generator" else None
+    room: list[Any] = []
     for i in range(comm.size - 1):
         value = comm.recv()
         total += value
@@ -188,6 +190,12 @@ def gather(kind: str) -> object:
             next(made)  # type: ignore[call-overload]
         elif kind == "environment" and not i:
             os.environ["FIRST"] = str(value)
+        elif kind == "empty":
+            del room[:]
+            for size in (30, 300, 3000):
+                np.full(size, value)
+                room += [np.empty(size), np.empty(size, "i1"), np.ndarray(size)]
+                room.append(np.add(value, np.ones(size), where=np.zeros(size, bool)))
     if kind == "bystanders":
         for other in range(1, comm.size):
             comm.send(total, dest=other)
@@ -213,6 +221,15 @@ def test_a_sum_of_numbers_costs_subsets(ranks: int) -> None:
     assert found.complete and not found.failures
     assert len(found.results) == 1
     assert found.executions <= SUMS[ranks]
+
+
+@meets
+def test_what_memory_held_before_an_array_is_no_part_of_the_state() -> None:
+    found = searched(5, "empty")
+    assert found.complete and len(found.results) == 1
+    assert found.executions == searched(5, "adds").executions
+    again = run(lambda: np.empty(3).tolist(), 2, schedule="random")
+    assert again.returns == [[0.0] * 3] * 2
 
 
 @pytest.mark.parametrize("kind", ["prints", "keeps", "generator", "environment"])
