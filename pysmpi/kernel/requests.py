@@ -300,15 +300,23 @@ class Transfer(Send):
     """Bytes between two members of a context without a receive: one-sided communication.
 
     The transfer starts when it is posted; either of the two may post it. `landed(transfer)` is
-    called after the last byte has arrived.
+    called after the last byte has arrived. `reads` is the memory of the source that the
+    destination reads; None if the source writes.
     """
 
     def __init__(
-        self, context: Context, source: int, destination: int, nbytes: int, landed: Any
+        self,
+        context: Context,
+        source: int,
+        destination: int,
+        nbytes: int,
+        landed: Any,
+        reads: Any = None,
     ) -> None:
         super().__init__(context, source, destination, 0, nbytes)
         self.eager = True
         self.landed: Any = landed
+        self.reads: Any = reads
 
     def expect(self, process: "AbstractProcess") -> None:
         """Take the plan from the transport; the posting process pays for a non-blocking send."""
@@ -318,11 +326,12 @@ class Transfer(Send):
         receiver = members[self.destination]
         plan = book.plan(sender.slot, receiver.slot, self.nbytes)
         self.plan = plan
+        pricing = plan.pricing
         if sender.slot != process.slot:
             plan = book.plan(process.slot, sender.slot, self.nbytes)
         self.start_cost = plan.isend_cost
-        if plan.pricing is not None:
-            pricing_of(plan.pricing).moving(self)
+        if pricing is not None:
+            pricing_of(pricing).moving(self)
 
     def post(self, process: "AbstractProcess") -> None:
         """Start the transfer."""

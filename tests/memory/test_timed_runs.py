@@ -168,6 +168,92 @@ def test_ranks_of_one_core_and_windows_are_priced_too():
             assert got == who and 1e-6 < when < 1e-3
 
 
+def accesses(kind, readers, nbytes, apart):
+    """The longest time of one access of each of ranks 1 to `readers` to rank 0's window.
+
+    The accesses begin at one time, to places `apart` bytes from each other.
+    """
+    import time
+
+    import numpy
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    window = MPI.Win.Create(numpy.zeros(16384, "b"), 1, comm=comm)
+    buffer = numpy.zeros(max(nbytes, 8), "b")
+    data, place = [buffer, nbytes, MPI.BYTE], apart * comm.rank
+    window.Lock_all()
+    time.sleep(1.0 - MPI.Wtime())
+    begin = MPI.Wtime()
+    if 1 <= comm.rank <= readers:
+        if kind == "get":
+            window.Get(data, 0, place)
+        elif kind == "put":
+            window.Put(data, 0, place)
+        elif kind == "rget":
+            window.Rget(data, 0, place).Wait()
+        else:
+            one, old = numpy.ones(1, "i8"), numpy.zeros(1, "i8")
+            window.Fetch_and_op(one, old, 0, place)
+        if kind != "rget":
+            window.Flush(0)
+    took = MPI.Wtime() - begin
+    window.Unlock_all()
+    window.Free()
+    return took
+
+
+def accessed(kind, readers, nbytes=8, apart=0, model="lines", **cfg):
+    """The result of `accesses` on the Xeon Phi (s)."""
+    options = {f"memory/{name.replace('_', '-')}": value for name, value in cfg.items()}
+    result = pysmpi.run(
+        accesses, 60, args=(kind, readers, nbytes, apart), platform="xeon-phi-5110p",
+        memory_model=model, compute="none", map_by="core", cfg={"smpi/wtime": "0", **options},
+    )  # fmt: skip
+    return max(result.returns)
+
+
+@pytest.mark.parametrize("kind", ["get", "rget"])
+def test_readers_of_one_line_take_c_n_plus_b(kind):
+    for readers in (1, 2, 5, 30, 59):
+        expected = 194.4e-9 + 50e-9 * readers  # figure 6 and equation 3 of the paper
+        assert accessed(kind, readers) == pytest.approx(expected, rel=0.02), readers
+        assert PHI.contended(readers) == pytest.approx(expected, rel=1e-12)
+
+
+def test_readers_of_other_lines_do_not_disturb_each_other():
+    for readers in (1, 59):
+        assert accessed("get", readers, apart=64) == pytest.approx(PHI.contended(1), rel=1e-6)
+        assert accessed("put", readers) == pytest.approx(PHI.R_L + PHI.R_R, rel=1e-6)
+    # Two places in one line are one line.
+    assert accessed("get", 2, nbytes=4, apart=8) == pytest.approx(PHI.contended(2), rel=1e-6)
+
+
+def test_further_lines_and_states_and_overheads_of_one_sided_reads():
+    further = PHI.per_line()
+    for readers in (1, 59):
+        expected = PHI.contended(readers) + 7 * further
+        assert accessed("get", readers, nbytes=512) == pytest.approx(expected, rel=1e-6)
+    alone = PHI.R_L + PHI.R_I
+    assert accessed("get", 1, line_state="I") == pytest.approx(alone, rel=1e-6)
+    assert accessed("get", 1, overhead="1us") == pytest.approx(PHI.contended(1) + 2e-6, rel=1e-6)
+    assert accessed("get", 59, nbytes=0) == pytest.approx(PHI.contended(1), rel=1e-6)
+    # A fetching access goes to the target and reads there.
+    once = PHI.R_L + PHI.R_R
+    assert accessed("fetch", 1) == pytest.approx(2 * once, rel=1e-6)
+    assert accessed("fetch", 59) == pytest.approx(once + PHI.contended(59), rel=1e-6)
+    # Long reads are copies, on which the first line does not matter.
+    long = accessed("get", 1, nbytes=16384)
+    assert accessed("get", 59, nbytes=16384) == pytest.approx(long, rel=0.3)
+
+
+@pytest.mark.parametrize("model", ["pipelined", "xpmem"])
+def test_readers_share_a_line_in_other_models(model):
+    one, two, many = (accessed("get", n, model=model) for n in (1, 2, 59))
+    assert one <= two and many >= 59 * 50e-9
+    assert accessed("get", 59, apart=64, model=model) == pytest.approx(one, rel=0.5)
+
+
 @pytest.mark.parametrize(
     ("model", "cfg", "message"),
     [

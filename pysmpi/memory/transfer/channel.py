@@ -119,7 +119,18 @@ class Channel(Pricing):
         nbytes = transfer.nbytes
         store = kind_of("SMM", self.distance, 0)
         seconds = nbytes * room.copy(LOADED, store, nbytes, nbytes)
-        transfer.plan = self._plan(nbytes, seconds, {})
+        weights: dict[Constraint, float] = {}
+        if transfer.reads is not None:
+            self._add_line(weights, transfer.reads, nbytes)
+        transfer.plan = self._plan(nbytes, seconds, weights)
+
+    def _add_line(self, weights: dict[Constraint, float], memory: object, nbytes: int) -> None:
+        """Add the use of the first line of the sender's memory, which the receiver reads."""
+        line = self.room.read_line(self.senders, memory)
+        if line is not None and nbytes > 0:
+            contention = self.room.node.contention
+            assert contention is not None
+            weights[line] = contention[1] / nbytes
 
     # The resulting cost.
 

@@ -6,7 +6,7 @@ from typing import Any, Final, Optional
 from pysmpi.kernel.activities import Constraint
 from pysmpi.memory.coherence.protocol import Protocol
 from pysmpi.memory.transfer.buffers import Buffers, Location
-from pysmpi.memory.transfer.caches import Block, Caches
+from pysmpi.memory.transfer.caches import Block, Buffer, Caches
 from pysmpi.memory.transfer.kinds import NOBODY, access_of, distance_of, kind_of, level_of
 from pysmpi.memory.transfer.library import Library
 from pysmpi.memory.transfer.pipeline import copy_seconds
@@ -52,6 +52,7 @@ class Room:
         self.warm: bool = library.warm
         self.buffers: dict[int, Buffers] = {}  # by slot
         self.pools: dict[int, Pool] = {}
+        self.read_lines: dict[tuple[Buffer, int], Constraint] = {}
         self.speeds: dict[tuple[int, int], float] = {}
         self.copies: dict[tuple[int, int, int, int], float] = {}
         self.drain: float = library.drain / library.chunk
@@ -115,6 +116,26 @@ class Room:
             return None
         location: Optional[Location] = self.locate(payload)
         return location
+
+    def read_line(self, owners: Buffers, memory: object) -> Optional[Constraint]:
+        """The first line of memory that other cores read; each reader needs it for some time.
+
+        A reader uses it for the slope of the node's contention (s). None if readers do not disturb
+        each other, or if the place is unknown.
+        """
+        if self.node.contention is None or self.node.contention[1] == 0.0:
+            return None
+        location = self.location(memory)
+        if location is None:
+            return None
+        key = (owners.of(location[0]), location[1] // self.node.line)
+        line = self.read_lines.get(key)
+        if line is None:
+            if len(self.read_lines) >= MOST_CACHED:
+                self.read_lines = {}
+            line = Constraint(1.0, "cache line")
+            self.read_lines[key] = line
+        return line
 
     def pool(self, sender: int, receiver: int) -> Pool:
         """The shared buffers from one core to another."""

@@ -5,8 +5,12 @@ is no pipeline, and the sender's core is idle. The receiver's loads take the lin
 caches or memory, and leave them shared.
 """
 
+from typing import Optional
+
 from pysmpi.kernel.activities import Constraint
 from pysmpi.kernel.plan import Plan
+from pysmpi.kernel.requests import Send
+from pysmpi.memory.transfer.buffers import Location
 from pysmpi.memory.transfer.caches import Block
 from pysmpi.memory.transfer.channel import Channel
 from pysmpi.memory.transfer.room import MOST_CACHED, Room
@@ -36,6 +40,16 @@ class SingleCopy(Channel):
         self.page: float = page
         self.lasting: bool = lasting
         self.mapped: dict[Block, int] = {}
+
+    def _transfer(self, send: Send, into: Block, nbytes: int, location: Optional[Location]) -> Plan:
+        """The plan of a message; the receiver reads the sender's lines itself."""
+        plan = super()._transfer(send, into, nbytes, location)
+        weights: dict[Constraint, float] = {}
+        self._add_line(weights, send.payload, nbytes)
+        if len(weights) == 0:
+            return plan
+        weights.update(zip(plan.constraints, plan.weights))
+        return self._plan(nbytes, nbytes / plan.bound, weights)
 
     def _priced(self, out: Block, into: Block, nbytes: int) -> Plan:
         room = self.room

@@ -294,10 +294,12 @@ class RemoteAccess:
         raise AssertionError("an access travels")
 
     def transfer(self, back: bool, nbytes: int, landed: object) -> Transfer:
-        """A flow to the target, or back to the origin."""
-        ends = (self.origin.me, self.target.me)
-        source, destination = ends[::-1] if back else ends
-        return Transfer(self.origin.window.communicator.p2p, source, destination, nbytes, landed)
+        """A flow of data to the target, or of data of the target's memory back to the origin."""
+        context = self.origin.window.communicator.p2p
+        origin, target = self.origin.me, self.target.me
+        if back:
+            return Transfer(context, target, origin, nbytes, landed, self.memory)
+        return Transfer(context, origin, target, nbytes, landed)
 
     def land(self, transfer: Transfer) -> None:
         """The first flow has arrived: take effect, after preceding accesses."""
