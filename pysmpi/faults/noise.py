@@ -13,40 +13,37 @@ from random import Random
 
 from pysmpi.faults.changes import slots_of
 from pysmpi.faults.specification import Detours, Drops, Jitter, Noise
-from pysmpi.kernel.core import Core, Pace
+from pysmpi.kernel.core import Core, Interruptions
 from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Send
 from pysmpi.ranks.simulation import Simulation
 
 
-class NoisyPace(Pace):
-    """A core that leaves its work at random times for random times, of several kinds.
+class RandomDetours(Interruptions):
+    """A core leaves its work at random times for random times, of several kinds.
 
     The time from one detour of a kind to the next is that of work without any detours.
     """
 
-    def __init__(self, usual: Pace | None, kinds: Sequence[tuple[Detours, Random]]) -> None:
+    def __init__(self, kinds: Sequence[tuple[Detours, Random]]) -> None:
         super().__init__()
-        self._usual = usual
         self._kinds = kinds
         self._left = [random.expovariate(one.rate) for one, random in kinds]
 
-    def seconds(self, begin: float, work: float) -> float:
-        """See `Pace.seconds`."""
-        usual = self._usual
-        busy = work if usual is None else usual.seconds(begin, work)
+    def seconds(self, work: float) -> float:
+        """See `Interruptions.seconds`."""
         lost, left = 0.0, self._left
         for at, (detours, random) in enumerate(self._kinds):
             time = left[at]
-            while time < busy:
+            while time < work:
                 if detours.constant:
                     lost += detours.seconds
                 else:
                     lost += random.expovariate(1.0 / detours.seconds)
                 time += random.expovariate(detours.rate)
-            left[at] = time - busy
-        return busy + lost
+            left[at] = time - work
+        return lost
 
 
 class LateMessages:
@@ -83,6 +80,8 @@ class LateMessages:
     def _late(self, kind: Jitter | Drops, target: str) -> float:
         random = self._random
         if isinstance(kind, Jitter):
+            if kind.rate < 1.0 and random.random() >= kind.rate:
+                return 0.0
             return random.expovariate(1.0 / kind.seconds)
         if self._under_way[target] < kind.queue:
             return 0.0
@@ -107,12 +106,11 @@ def begin_noise(noise: Sequence[Noise], simulation: Simulation, seed: int) -> No
     if detours:
 
         def disturb(core: Core) -> None:
-            core.pace = NoisyPace(
-                core.pace,
+            core.interruptions = RandomDetours(
                 [
                     (one, Random(f"detours {seed}/{number}/{core.host}/{core.number}"))
                     for number, one in detours
-                ],
+                ]
             )
 
         simulation.noisy = disturb  # cores of ranks that are spawned later

@@ -18,12 +18,12 @@ EFFECTS = {"rank": (), "host": ("slow",), "link": ("slow", "latency")}
 _FORMS = (
     "rank=N@TIME, host=NAME@TIME[:slow=FACTOR[:for=TIME]], "
     "link=NAME@TIME[:slow=FACTOR][:latency=FACTOR][:for=TIME], random:rate=RATE, "
-    "detours:rate=RATE:time=TIME, jitter:time=TIME or drop:rate=P[:queue=N][:timeout=TIME]"
+    "detours:rate=RATE:time=TIME, jitter:time=TIME[:rate=P] or drop:rate=P[:queue=N][:timeout=TIME]"
 )
 # The kinds of noise: their forms, and the keys that they need.
 NOISES = {
     "detours": ("detours:rate=RATE:time=TIME", ("rate", "time")),
-    "jitter": ("jitter:time=TIME", ("time",)),
+    "jitter": ("jitter:time=TIME[:rate=P]", ("time",)),
     "drop": ("drop:rate=P[:queue=N][:timeout=TIME]", ("rate",)),
 }
 
@@ -79,9 +79,10 @@ class Detours:
 
 @dataclass(frozen=True)
 class Jitter:
-    """Each message between hosts is late, by `seconds` on average."""
+    """The part `rate` of the messages between hosts is late, by `seconds` on average."""
 
     seconds: float
+    rate: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -207,16 +208,18 @@ def _noise(text: str) -> Noise:
     missing = [key for key in required if not values[key]]
     if missing:
         raise UsageError(f"--fault {text}: expected {form}, got no {missing[0]}")
-    if kind == "jitter":
+    if kind == "jitter" and "rate" not in values:
         return Jitter(seconds("time"))
     rate = _number(values["rate"])
-    if rate is None or rate <= 0.0 or (kind == "drop" and rate >= 1.0):
+    if rate is None or rate <= 0.0 or (kind != "detours" and rate >= 1.0):
         expected = "above 0" if kind == "detours" else "between 0 and 1"
         raise UsageError(
             f"--fault {text}: rate: expected a number {expected}, got {values['rate']!r}"
         )
     if kind == "detours":
         return Detours(rate, seconds("time"))
+    if kind == "jitter":
+        return Jitter(seconds("time"), rate)
     queue = whole(values.get("queue", "0"), 9)
     if queue is None:
         raise UsageError(

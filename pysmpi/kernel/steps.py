@@ -36,26 +36,37 @@ POSTED: Final = 2  # its request is posted, or its time has begun to pass
 
 
 class Execution(Activity):
-    """Flops of one process on a core, or from a memory, that other processes use, too."""
+    """Flops of one process on a core, or from a memory, that other processes use, too.
 
-    def __init__(self, process: "StepExecutor", flops: float) -> None:
+    Then the core does something else for `interrupted` seconds at full speed, without the memory.
+    `alone` is the time (s) at which both would end without the others.
+    """
+
+    def __init__(
+        self, process: "StepExecutor", flops: float, interrupted: float, alone: float
+    ) -> None:
         core = process.core
         constraint = core.constraint
         constraints = [constraint]
         weights = [1.0]
         memory = core.memory
-        if memory is not None:
+        if memory is not None and flops > 0.0:
             constraints.append(memory)
             weights.append(core.traffic)
+        if flops == 0.0:
+            flops = interrupted * core.speed
+            interrupted = 0.0
         super().__init__(flops, 1.0, constraint.capacity, constraints, weights)
         self.process: StepExecutor = process
-        # The time (s) at which it would end without the others.
-        now = process.engine.now
-        self.alone: float = now + core.alone(now, flops / core.speed)
+        self.interrupted: float = interrupted
+        self.alone: float = alone
 
     def finish(self) -> None:
         """Resume the process."""
         process = self.process
+        if self.interrupted > 0.0:
+            process.engine.system.add(Execution(process, 0.0, self.interrupted, self.alone))
+            return
         late = process.engine.now - self.alone
         if late > 0.0:
             process.core_wait_seconds += late
@@ -144,18 +155,21 @@ class StepExecutor(AbstractProcess):
         if not core.shares():
             return self._pass(core.alone(self.engine.now, seconds))
         memory = core.memory
+        engine = self.engine
+        interrupted = core.interrupted(seconds)
+        pace = core.pace
+        alone = seconds if pace is None else pace.seconds(engine.now, seconds)
+        time = engine.now + alone + interrupted
         if (
             self.inline
             and (core.shared is None or core.shared.count == 0)
             and (memory is None or memory.count == 0)
+            and engine.quiet_until(time)
         ):
-            engine = self.engine
-            time = engine.now + core.alone(engine.now, seconds)
-            if engine.quiet_until(time):
-                engine.now = time
-                return True
+            engine.now = time
+            return True
         self.inline = False
-        self.engine.system.add(Execution(self, seconds * self.core.speed))
+        engine.system.add(Execution(self, seconds * core.speed, interrupted, time))
         return False
 
     def _pay(self, request: KernelRequest) -> None:

@@ -31,7 +31,7 @@ class RankBirths(RankEnds):
         super().__init__(transport, slots)
         self.cores: dict[Slot, Core] = {}
         self.paces: dict[str, Pace] = {}  # of hosts whose speed changes, by name
-        self.noisy: Callable[[Core], object] | None = None  # changes the pace of a core
+        self.noisy: Callable[[Core], object] | None = None  # interrupts a core
         self.hub = getcurrent()
         self._wait = self.hub.switch
         self._first_wait = waiting(self._wait)
@@ -109,7 +109,7 @@ class RankBirths(RankEnds):
             self._started += 1
         process = rank.process
         rank.world.lifecycle.equip(rank)
-        if process.core.pace is not None and rank.timer is not None:
+        if process.core.changes() and rank.timer is not None:
             rank.timer = PacedTimer(rank.timer, rank)
         # Calls from Python to Python take no C stack, which each switch of ranks copies.
         fiber = rank.fiber = self._fiber(rank, process, self._named.of(rank.pid))

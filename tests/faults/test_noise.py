@@ -69,6 +69,12 @@ def test_ranks_that_share_cores_and_spawned_ones_have_late_messages(tmp_path):
     assert times[1] > times[0] + 50 * 2e-6
 
 
+def test_a_part_of_the_messages_is_late():
+    exact = run(pings).returns[0]
+    late = run(pings, "jitter:time=200us:rate=0.05").returns[0] - exact
+    assert late / 400 == pytest.approx(0.05 * 200e-6, rel=0.5)
+
+
 @pytest.mark.parametrize("model", ["hybrid", "loggps", "log_nP"])
 def test_jitter_is_the_same_under_all_models(model):
     late = (
@@ -125,9 +131,63 @@ def test_detours_take_time_from_compute():
     assert many.returns[0] > 1.2 * exact
 
 
+SHARED = {
+    "memory": {"memory_bound": 1, "map_by": "core"},  # the ranks of a node share its memory
+    "core": {
+        "platform": {
+            "name": "one",
+            "clusters": [
+                {
+                    "name": "one",
+                    "hosts": "n[0-0]",
+                    "network": {"bandwidth": "1GBps", "latency": "1us"},
+                }
+            ],
+        },
+    },
+    "both": {
+        "memory_bound": 1,
+        "platform": {
+            "name": "one",
+            "clusters": [
+                {
+                    "name": "one",
+                    "hosts": "n[0-0]",
+                    "cores": 2,
+                    "network": {"bandwidth": "1GBps", "latency": "1us"},
+                }
+            ],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_detours_take_time_from_compute_that_shares(what):
+    def alternate():
+        from mpi4py import MPI
+
+        begin = MPI.Wtime()
+        for _ in range(200):
+            MPI.COMM_WORLD.Barrier()
+        return MPI.Wtime() - begin
+
+    options = {"nprocs": 4, "compute": 1e-3, **SHARED[what]}
+    exact = run(alternate, **options).returns[0]
+    noise = "detours:rate=100:time=1ms"
+    noisy = [run(alternate, noise, seed=seed, **options).returns[0] for seed in (1, 1, 2)]
+    assert noisy[0] == noisy[1] != noisy[2]
+    # A tenth of the work is lost on each core. The barrier waits for the one that loses most.
+    alone = run(alternate, nprocs=4, compute=1e-3, map_by="core").returns[0]
+    more = run(alternate, noise, nprocs=4, compute=1e-3, map_by="core").returns[0] / alone
+    for one in noisy:
+        assert 1.05 < one / exact < more + 0.1, (one / exact, more)
+
+
 def test_what_noise_says():
     assert parse_fault("detours:rate=100:time=2s") == Detours(100.0, 2.0)
     assert parse_fault("jitter:time=2s") == Jitter(2.0)
+    assert parse_fault("jitter:time=2s:rate=0.1") == Jitter(2.0, 0.1)
     assert parse_fault("drop:rate=0.1") == Drops(0.1, 0, 0.2)
     assert parse_fault("drop:rate=0.1:queue=8:timeout=1s") == Drops(0.1, 8, 1.0)
 
@@ -140,7 +200,8 @@ def test_what_noise_says():
         ("detours:rate=0:time=1us", "rate: expected a number above 0, got '0'"),
         ("jitter:time=0s", "time: expected a time above 0, got '0s'"),
         ("jitter:time=soon", "--fault jitter:time=soon: time: expected"),
-        ("jitter:rate=1", "expected jitter:time=TIME, got 'rate=1'"),
+        ("jitter:rate=0.5", "expected jitter:time=TIME[:rate=P], got no time"),
+        ("jitter:time=1us:rate=1", "rate: expected a number between 0 and 1, got '1'"),
         ("drop:rate=1", "rate: expected a number between 0 and 1, got '1'"),
         ("drop:rate=0.1:rate=0.2", "got 'rate=0.2'"),
         ("drop:rate=0.1:queue=x", "queue: expected a number of messages, got 'x'"),

@@ -11,9 +11,9 @@ import yaml
 
 import pysmpi
 from pysmpi.errors import UsageError
-from pysmpi.faults.noise import NoisyPace
+from pysmpi.faults.noise import RandomDetours
 from pysmpi.faults.noise_files import PRESETS, read_noise, write_detours
-from pysmpi.faults.specification import Detours, parse_fault
+from pysmpi.faults.specification import Detours, Jitter, parse_fault
 from pysmpi.platform.units import parse_time
 
 FILE = """
@@ -52,6 +52,30 @@ def test_presets_have_their_published_part_of_the_time() -> None:
         assert PRESETS[name]["description"] and PRESETS[name]["sources"]
 
 
+def test_presets_of_messages_have_their_published_percentiles() -> None:
+    """Shortest, mean, 99 % and 99.9 % of one way, and of a round trip (us)."""
+    from random import Random
+
+    for name, messages, shortest, mean, most, tail in (
+        ("infiniband", 1, 1.55, 1.59, 1.62, 3.29), ("cloud-tcp", 2, 36.64, 45.57, 57.2, 210.2),
+    ):  # fmt: skip
+        kinds = read_noise(name)
+        assert PRESETS[name]["description"] and PRESETS[name]["sources"]
+        random = Random(7)
+        times = []
+        for _ in range(200_000):
+            late = 0.0
+            for one in kinds * messages:
+                assert isinstance(one, Jitter)
+                if random.random() < one.rate:
+                    late += random.expovariate(1.0 / one.seconds)
+            times.append(shortest + 1e6 * late)
+        times.sort()
+        assert math.fsum(times) / len(times) == pytest.approx(mean, rel=0.02)
+        assert times[int(0.99 * len(times))] == pytest.approx(most, rel=0.2)
+        assert times[int(0.999 * len(times))] == pytest.approx(tail, rel=0.35)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -61,6 +85,7 @@ def test_presets_have_their_published_part_of_the_time() -> None:
         ("detours: [{rate: 1, time: 0s}]\n", 'expected a time above 0, got "0s"'),
         ("detours: {rate: 1, time: 1us, times: odd}\n", 'got "odd"'),
         ("jitter: 2us\n", "expected a mapping"),
+        ("jitter: {time: 2us, rate: 2}\n", "expected a number between 0 and 1"),
         ("jitters: {time: 2us}\n", 'got "jitters"; did you mean "jitter"?'),
         ("drop: {rate: 1.0}\n", "expected a number between 0 and 1"),
         ("drop: {rate: 0.1, queue: -1}\n", "expected a number of messages"),
@@ -86,8 +111,8 @@ def test_several_kinds_take_their_own_parts_of_the_work() -> None:
     from random import Random
 
     kinds = [Detours(1000.0, 1e-3), Detours(10.0, 0.1, True), Detours(2.0, 0.5)]
-    pace = NoisyPace(None, [(one, Random(at)) for at, one in enumerate(kinds)])
-    lost = math.fsum(pace.seconds(0.0, 0.01) - 0.01 for _ in range(200_000))
+    core = RandomDetours([(one, Random(at)) for at, one in enumerate(kinds)])
+    lost = math.fsum(core.seconds(0.01) for _ in range(200_000))
     assert lost / 2000.0 == pytest.approx(1.0 + 1.0 + 1.0, rel=0.05)
 
 
