@@ -11,15 +11,18 @@ from pysmpi.io.reading import read_bytes
 from pysmpi.network.measured import MeasuredPreset, OsuCurve
 from pysmpi.platform.units import format_bandwidth, format_time
 
-LATENCY, BANDWIDTH = "osu_latency", "osu_bw"
+LATENCY, BANDWIDTH, RATE = "osu_latency", "osu_bw", "osu_mbw_mr"
+# The title of a program's output, the program, and the unit of its column.
 _TITLES = (
-    (re.compile(r"#\s*OSU MPI(-\w+)? Latency Test", re.IGNORECASE), LATENCY, 1e-6),
-    (re.compile(r"#\s*OSU MPI(-\w+)? Bandwidth Test", re.IGNORECASE), BANDWIDTH, 1e6),
-    (
-        re.compile(r"#\s*OSU MPI(-\w+)? Multiple Bandwidth / Message Rate Test", re.IGNORECASE),
-        BANDWIDTH,
-        1e6,
-    ),
+    (r"Latency Test", LATENCY, 1e-6),
+    (r"Bandwidth Test", BANDWIDTH, 1e6),
+    (r"Multiple Bandwidth / Message Rate Test", RATE, 1.0),
+    (r"Bi-Directional Bandwidth Test", "osu_bibw", 1e6),
+    (r"Allreduce Latency Test", "osu_allreduce", 1e-6),
+    (r"All-to-All Personalized Exchange Latency Test", "osu_alltoall", 1e-6),
+)
+_TITLE = re.compile(
+    rf"#\s*OSU MPI(?:-\w+)? (?:{'|'.join(f'({title})' for title, _, _ in _TITLES)})", re.IGNORECASE
 )
 EAGER = 65536  # bytes: the rendezvous of machines whose times show no step
 STEP = 0.15  # relative step of the one-way time from a size to its double that shows a rendezvous
@@ -30,9 +33,11 @@ def read(paths: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
 
     A file may hold the output of several programs. Raises UsageError for other files.
     """
-    results: dict[str, dict[int, float]] = {LATENCY: {}, BANDWIDTH: {}}
+    printed: dict[str, dict[int, float]] = {}
     for path in paths:
-        _read_file(path, results)
+        read_tables(path, read_bytes(path).decode("utf-8", "replace"), printed)
+    rates = {size: size * rate for size, rate in printed.get(RATE, {}).items()}
+    results = {LATENCY: printed.get(LATENCY, {}), BANDWIDTH: rates | printed.get(BANDWIDTH, {})}
     for program, values in results.items():
         if len(values) < 2:
             raise UsageError(
@@ -42,32 +47,38 @@ def read(paths: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
     return results[LATENCY], results[BANDWIDTH]
 
 
-def _read_file(path: str, results: Mapping[str, dict[int, float]]) -> None:
+def read_tables(path: str, text: str, results: dict[str, dict[int, float]]) -> None:
+    """Add what OSU's programs printed, by program and size: s, bytes/s, messages/s of osu_mbw_mr.
+
+    `path` is for messages. Output of other programs is passed over. Raises UsageError for a line
+    without a figure.
+    """
     values: dict[int, float] | None = None
-    scale = 1.0
-    for number, line in enumerate(read_bytes(path).decode("utf-8", "replace").splitlines(), 1):
+    program, scale = "", 1.0
+    for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words:
             continue
         if words[0].startswith("#"):
-            for pattern, program, unit in _TITLES:
-                if pattern.match(line.strip()):
-                    values, scale = results[program], unit
-                    break
-            else:
-                if "OSU" in line:
-                    values = None  # another program
+            found = _TITLE.match(line.strip())
+            if found is not None:
+                _, program, scale = _TITLES[(found.lastindex or 1) - 1]
+                values = results.setdefault(program, {})
+            elif "OSU" in line:
+                values = None  # another program
             continue
         if values is None or not words[0].isdigit() or len(words) < 2:
             continue
         try:
-            value = float(words[1])
-        except ValueError:
+            value = float(words[1]) * scale
+            if program == RATE:  # without a column of rates, from that of MB/s
+                value = float(words[2]) if len(words) > 2 else value * 1e6 / int(words[0])
+        except (ValueError, ZeroDivisionError):
             value = 0.0
-        if not 0.0 < value < 1e12:
+        if not 0.0 < value < 1e18:
             raise UsageError(f"{path}:{number}: expected bytes and a number above 0, got {line!r}")
         if int(words[0]) > 0:
-            values[int(words[0])] = value * scale
+            values[int(words[0])] = value
 
 
 def rendezvous(times: Mapping[int, float], bandwidth: float) -> int:

@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 Completion = Callable[[click.Context, str], list[CompletionItem]]
 
 RECORDINGS = (".jsonl", ".jsonl.gz", ".ti", ".ti.gz")
+PATHS = "FILE|DIR|OUT|RECORDING"  # parts of the names of values that are files
 MACHINES = (".yaml", ".yml", ".xml", ".graphml", ".gexf", ".json")
 
 
@@ -235,7 +236,7 @@ def equip(command: click.Command, path: str) -> None:
         own = COMPLETIONS.get(f"{path} {param.name}", COMPLETIONS.get(param.name or ""))
         if own is not None:
             vars(param)["shell_complete"] = own
-        elif param.type is click.STRING and re.search("FILE|DIR|OUT", param.metavar or ""):
+        elif param.type is click.STRING and re.search(PATHS, param.metavar or ""):
             vars(param)["shell_complete"] = _left
 
 

@@ -39,6 +39,7 @@ COMMANDS = {
     "platform": ("pysmpi.cli.platform", "Check or show the description of a machine."),
     "coherence": ("pysmpi.cli.coherence", "Study the coherent caches of a node."),
     "study": ("pysmpi.cli.study", "Repeat the figures of papers on the performance of MPI."),
+    "validate": ("pysmpi.cli.validate", "Compare predictions with what a real machine measured."),
     "calibrate": ("pysmpi.cli.calibrate", "Measure this computer, to describe it as a machine."),
     "explain": ("pysmpi.cli.explain", "Explain a diagnostic, such as PSM101."),
     "cc": ("pysmpi.cli.cc", "Compile a program in C for a run, as mpicc does."),
@@ -60,7 +61,15 @@ GROUPS = {
     "Run a program": ("run", "sweep", "cc", "cxx", "fc"),
     "Understand its time": ("view", "animate", "analyse", "trace", "replay", "map", "extrapolate"),
     "Find its bugs": ("explore", "explain"),
-    "Machines and models": ("platform", "models", "collectives", "calibrate", "coherence", "study"),
+    "Machines and models": (
+        "platform",
+        "models",
+        "collectives",
+        "calibrate",
+        "validate",
+        "coherence",
+        "study",
+    ),
 }
 START = (
     "Start with: pysmpi demo, or pysmpi run -n 4 PROGRAM.py. "

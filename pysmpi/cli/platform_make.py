@@ -104,13 +104,15 @@ def fit(
     """Make a machine from what osu_latency and osu_bw (or osu_mbw_mr) printed.
 
     The two programs ran between two nodes, with one rank on each; FILE is their output, in one
-    file or several. The command prints the errors of the machine on the same figures.
+    file or several, or a recording of the script that pysmpi validate script writes. The command
+    prints the errors of the machine on the same figures.
     """
     from pysmpi.calibrate import osu
     from pysmpi.platform.units import parse_size
+    from pysmpi.validate.recording import curves
 
     name = _name_of(output)
-    times, rates = osu.read(files)
+    times, rates = curves(files)
     below = None if eager is None else int(parse_size(eager, bare=True))
     text = osu.machine(name, times, rates, below, nodes, cores, [f"measured: {', '.join(files)}"])
     _write(output, text, force)

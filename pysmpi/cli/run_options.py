@@ -194,7 +194,7 @@ def with_options(command: _Command) -> _Command:
     """Give a command the options of a run."""
     parts: list[Callable[[Any], Any]] = []
     for name in FIELDS:
-        parts += [_option(name), *_MORE.get(name, ())]
+        parts += [run_option(name), *_MORE.get(name, ())]
     for part in reversed(parts):
         command = part(command)
     return command
@@ -220,11 +220,12 @@ class Sectioned(click.Command):
 def machine_options(command: _Command) -> _Command:
     """Give a command the options that choose a machine, and the models on it."""
     for name in reversed(_MACHINE):
-        command = _option(name)(command)
+        command = run_option(name)(command)
     return command
 
 
-def _option(name: str) -> Callable[[Any], Any]:
+def run_option(name: str) -> Callable[[Any], Any]:
+    """An option of a run, for a command."""
     about = FIELDS[name].metadata
     default = DEFAULTS[name]
     choices = "|".join(about["kind"].choices)

@@ -117,7 +117,7 @@ def test_every_name_and_file_of_the_commands_has_its_completion() -> None:
     free = {
         "TIME", "FLOPS", "FACTOR", "RANK=FACTOR", "NAME=FACTOR", "N", "ADDRESS", "SIZE", "K",
         "SIZE,SIZE...", "M.N.P,M.N.P...", "VARIABLE=PROCESS", "TURNS", "NAME=VALUE", "TEXT",
-        "N,N...", "SECONDS", "S", "SPEED", "NAME", "PERCENT",
+        "N,N...", "SECONDS", "S", "SPEED", "NAME", "PERCENT", "NODESxRANKS", "COMMAND",
     }  # fmt: skip
     bare = []
 

@@ -74,6 +74,8 @@ ELSEWHERE = {
     "docs/screenshots.py": "writes pictures, with a browser",
     "calibrate memory": "takes minutes: tests/calibrate",
     "calibrate network": "takes minutes on two computers: tests/calibrate",
+    "validate.jsonl": "a recording of a cluster: tests/validate",
+    "validate osu_latency.txt": "figures of a cluster: tests/validate",
     "--platform here.yaml": "the file of calibrate memory",
     "dask ": "ends only by a signal: tests/sweeps",
     "--scheduler tcp://node1:8786": "another computer: tests/sweeps",

@@ -47,6 +47,7 @@ MOST = {
     "sweeps": 40,
     "time": 30,
     "trace": 80,
+    "validate": 10,
     "waiting": 110,
 }
 
