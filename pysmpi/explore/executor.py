@@ -351,7 +351,7 @@ class Executor(Untimed, LimitedExecutions):
             output.write(written)
             output.flush()
         self._begun = time.perf_counter()
-        self._decider.continue_with(part.prefix, part.sleep, server.memory)
+        self._decider.continue_with(part.prefix, part.sleep, part.delayed, server.memory)
 
     def _report(self, result: Result) -> None:
         sys.stdout.flush()

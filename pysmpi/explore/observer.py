@@ -8,7 +8,7 @@ too small a past only makes the exploration try more.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pysmpi.explore.events import Decision, Offer, Trace, dependent, event_of
@@ -49,7 +49,8 @@ class Observer:
     of its states: another one goes on from there. `searching` says that it is of a search, whose
     executions have the same beginning. Without a `prefix`, it is the beginning of many executions,
     up to the first decision with several options; `continue_with` makes it one of these. If it is
-    `symmetric`, ranks that differ only by their numbers are treated as equal.
+    `symmetric`, ranks that differ only by their numbers are treated as equal. After the prefix,
+    events that the processes `delayed` cause come last.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Observer:
         memory: KnownStates | None = None,
         searching: bool = False,
         symmetric: bool = False,
+        delayed: Collection[int] = (),
     ) -> None:
         self.symmetric = symmetric
+        self.delayed = delayed
         self.searching = searching
         self.strategy = strategy
         self.memory = memory
@@ -124,10 +127,15 @@ class Observer:
             self._states.prepare()
 
     def continue_with(
-        self, prefix: Sequence[str], sleep: Sequence[Decision], memory: KnownStates
+        self,
+        prefix: Sequence[str],
+        sleep: Sequence[Decision],
+        delayed: Collection[int],
+        memory: KnownStates,
     ) -> None:
         """Go on as one execution after the beginning of many."""
         self.prefix = prefix
+        self.delayed = delayed
         self.sleep = {event.name: event for event in sleep}
         if self.memory is not None:
             self.memory = memory
@@ -276,9 +284,9 @@ class Observer:
                 self.diverged = number, self.prefix[number], events[0].name
             self._stop()
             return 0
-        chosen = 0
         if self.strategy is not None:
             return self.strategy.pick(options[0].kind, options) if len(options) > 1 else 0
+        awake: Sequence[int] = range(len(events))
         if self.reduce and self.sleep:
             awake = [i for i, event in enumerate(events) if event.name not in self.sleep]
             busy = [i for i in awake if events[i].name not in idle]
@@ -287,7 +295,8 @@ class Observer:
                 self.redundant = True
                 self._stop()
                 return 0
-            chosen = awake[0]
+        chosen = next((i for i in awake if events[i].pids[-1] not in self.delayed), awake[0])
+        if self.reduce and self.sleep:
             taken = events[chosen]
             self.sleep = {
                 name: other for name, other in self.sleep.items() if not dependent(other, taken)

@@ -59,6 +59,7 @@ class Continuation(NamedTuple):
 
     prefix: Sequence[str]
     sleep: Sequence[Decision]
+    delayed: Sequence[int]
     states: list[bytes]
     idle: list[bytes]
 
@@ -132,7 +133,8 @@ class Snapshot:
         The descriptors are those of its output, its answer, and a pipe that it closes at its end.
         """
         memory = observer.memory
-        part = Continuation(observer.prefix or (), list(observer.sleep.values()), [], [])
+        delayed = tuple(observer.delayed)
+        part = Continuation(observer.prefix or (), list(observer.sleep.values()), delayed, [], [])
         if memory is not None:
             part.states.extend(islice(memory.states, self._states, None))
             self._states = len(memory.states)

@@ -31,6 +31,8 @@ from pysmpi.explore.events import (
 from pysmpi.explore.observer import KnownStates, Observer
 
 REDUCTIONS = ("source", "sleep", "none")
+_SIMPLE = 24  # tasks of few deviations, before every other one is chosen in another way
+_SCATTER, _MODULUS = 2_654_435_761, 1 << 32  # they put numbers in an order without a pattern
 
 
 def _whole(value: object) -> int:
@@ -73,15 +75,37 @@ class SearchState:
         self.twins: dict[str, str] = {}
         self.symmetric: bool = False  # whether this state or a later one has twins
 
-    def path(self) -> list[str]:
-        """The names of the events from the root to here."""
-        names: list[str] = []
-        node: SearchState | None = self
-        while node is not None and node.event is not None:
-            names.append(node.event.name)
+    def steps(self) -> list[tuple[SearchState, Decision]]:
+        """The states from the root to here, each with the event that follows it."""
+        found: list[tuple[SearchState, Decision]] = []
+        node = self
+        while node.parent is not None and node.event is not None:
+            found.append((node.parent, node.event))
             node = node.parent
-        names.reverse()
-        return names
+        found.reverse()
+        return found
+
+    @property
+    def first(self) -> str:
+        """The name of the event that the first execution through this state took."""
+        return next(iter(self.branches), "")
+
+    def cost_of(self, event: Decision, before: tuple[int, int]) -> tuple[int, int]:
+        """The cost of a path that goes on from here by an event (see `Task`)."""
+        default = next(iter(self.options), "")
+        return before[0] + (default != event.name), before[1] + (self.first != event.name)
+
+    def delayed(self) -> set[int]:
+        """The processes that caused the first events in place of which the path took others.
+
+        A process is no longer delayed once the path takes an event of it.
+        """
+        found: set[int] = set()
+        for node, event in self.steps():
+            if node.first != event.name:
+                found.add(node.branches[node.first].pids[-1])
+            found.discard(event.pids[-1])
+        return found
 
     def child(self, event: Decision) -> SearchState:
         """The state after an event."""
@@ -93,16 +117,21 @@ class SearchState:
 
 @dataclass(frozen=True)
 class Task:
-    """A branch to explore: the path to it, and the events that are asleep after it."""
+    """A branch to explore: the path to it, and the events that are asleep after it.
+
+    `cost` has two numbers: of events on the path that are not the default of their state, and of
+    those that are not the first that was taken in it. If it is `delaying`, the processes that
+    caused the latter come last after the path.
+    """
 
     node: SearchState  # after the branch
     sleep: tuple[Decision, ...]
-    deviations: int
-    buffered: bool
+    cost: tuple[int, int]
+    delaying: bool = False
 
     def prefix(self) -> list[str]:
         """The names of the events to begin with."""
-        return self.node.path()
+        return [event.name for _, event in self.node.steps()]
 
 
 class SearchTree:
@@ -129,13 +158,24 @@ class SearchTree:
         self.states = 1
         self.fraction = 0.0  # of the tree that is explored, as far as it is known
         self._count = 0
-        self._tasks: list[tuple[int, int, Task]] = []
-        self._add(Task(self.root, (), 0, buffered))
+        self._taken = 0  # tasks
+        self._tasks: dict[int, Task] = {}
+        self._queues: tuple[list[tuple[int, int, int]], ...] = [], []
+        self._add(Task(self.root, (), (0, 0)))
 
     def _add(self, task: Task) -> None:
         self._count += 1
-        # Few deviations come first: most failures need few, and are then easy to understand.
-        heapq.heappush(self._tasks, (task.deviations, self._count, task))
+        self._queue(self._count, task)
+
+    def _queue(self, number: int, task: Task) -> None:
+        # Few deviations come first: most failures need few, and are then easy to understand. In
+        # turn with these come few processes that are late: some failures need one that is late for
+        # many events, each of which is a deviation. Tasks of one cost come from everywhere in the
+        # tree.
+        self._tasks[number] = task
+        place = number * _SCATTER % _MODULUS
+        for queue, cost in zip(self._queues, task.cost):
+            heapq.heappush(queue, (cost, place, number))
 
     @property
     def left(self) -> int:
@@ -144,7 +184,14 @@ class SearchTree:
 
     def next(self) -> Task | None:
         """The next branch to explore."""
-        return heapq.heappop(self._tasks)[2] if self._tasks else None
+        if not self._tasks:
+            return None
+        delaying = self._taken >= _SIMPLE and self._taken % 2 == 1
+        self._taken += 1
+        queue = self._queues[delaying]
+        while (number := heapq.heappop(queue)[2]) not in self._tasks:
+            pass  # it was taken from the other queue
+        return replace(self._tasks.pop(number), delaying=delaying)
 
     def dump(self) -> list[object]:
         """The tree as data for JSON, without references between nodes; `load` restores it."""
@@ -163,14 +210,15 @@ class SearchTree:
             ])  # fmt: skip
             stack += [(child, number) for child in node.children.values()]
         tasks = [
-            [deviations, count, numbers[id(task.node)], task.sleep]
-            for deviations, count, task in self._tasks
+            [number, task.cost, numbers[id(task.node)], task.sleep]
+            for number, task in self._tasks.items()
         ]
         for row in rows:
             entries: Any = row[-1]
             row[-1] = [(numbers[id(before)], event) for before, event in entries]
         figures = [
             self.executions, self.redundant, self.states, self.fraction, self._count, self.meetings,
+            self._taken,
         ]  # fmt: skip
         idle = sorted(state.hex() for state in self.memory.idle)
         alike = sorted(self.alike)
@@ -209,17 +257,17 @@ class SearchTree:
             nodes.append(node)
         for node, row in zip(nodes, rows):
             node.entries = [(nodes[_index(one, nodes)], decision_of(led)) for one, led in row[-1]]
-        tree._tasks = [
-            (_whole(deviations), _whole(count), Task(
-                nodes[_index(number, nodes)], tuple(map(decision_of, sleep)), deviations, buffered
-            ))
-            for deviations, count, number, sleep in tasks
-        ]  # fmt: skip
-        heapq.heapify(tree._tasks)
-        executions, redundant, states, fraction, count, meetings = figures
+        tree._tasks.clear()
+        for queue in tree._queues:
+            queue.clear()
+        for number, (deviations, late), place, sleep in tasks:
+            cost = _whole(deviations), _whole(late)
+            events = tuple(map(decision_of, sleep))
+            tree._queue(_whole(number), Task(nodes[_index(place, nodes)], events, cost))
+        executions, redundant, states, fraction, count, meetings, taken = figures
         tree.executions, tree.redundant = _whole(executions), _whole(redundant)
         tree.states, tree.fraction, tree._count = _whole(states), float(fraction), _whole(count)
-        tree.meetings = _whole(meetings)
+        tree.meetings, tree._taken = _whole(meetings), _whole(taken)
         return tree
 
     def put_back(self, task: Task) -> None:
@@ -229,9 +277,9 @@ class SearchTree:
     def observer(self, task: Task) -> Observer:
         """The decider of the execution that explores a branch."""
         return Observer(
-            task.prefix(), task.sleep, task.buffered, self.reduction != "none", order=self.order,
+            task.prefix(), task.sleep, self.buffered, self.reduction != "none", order=self.order,
             memory=self.memory if self.reduction == "source" else None, searching=True,
-            symmetric=self.symmetric,
+            symmetric=self.symmetric, delayed=task.node.delayed() if task.delaying else (),
         )  # fmt: skip
 
     def estimate(self) -> float | None:
@@ -256,17 +304,14 @@ class SearchTree:
             self.redundant += 1
         else:
             self.executions += 1
-        deviations = 0
-        counts = []
+        costs = [(0, 0)]
         for node, event in zip(nodes, events):
-            deviations += next(iter(node.options), "") != event.name
-            counts.append(deviations)
+            costs.append(node.cost_of(event, costs[-1]))
         if len(events) < len(trace.events):
             trace = _first_part(trace, len(events))
         for i in range(len(events)):
-            before = counts[i - 1] if i else 0
             for event in self._branches(i, nodes[i], trace):
-                self._branch(nodes[i], event, before)
+                self._branch(nodes[i], event, costs[i])
         if self.reduction == "source":
             self._follow(nodes, trace)
             if met is not None:
@@ -332,7 +377,7 @@ class SearchTree:
         met.sleep = [one for one in met.sleep if one.name in asleep]
         for one in woken:
             if one.name in met.options:
-                self._branch(met, met.options[one.name], self._deviations(met))
+                self._branch(met, met.options[one.name], self._cost(met))
         self._extend(node, event, met.future | met.beyond)
 
     def _extend(self, node: SearchState, event: Decision, new: set[Decision | Offer]) -> None:
@@ -354,9 +399,9 @@ class SearchTree:
         if node.full:
             return
         node.full = True
-        deviations = self._deviations(node)
+        cost = self._cost(node)
         for option in list(node.options.values()):
-            self._branch(node, option, deviations)
+            self._branch(node, option, cost)
 
     def _explore_before(self, node: SearchState) -> None:
         """Options of a state are left out: explore all others there, and in all states before.
@@ -376,12 +421,11 @@ class SearchTree:
             work += [before for before, _ in node.entries]
 
     @staticmethod
-    def _deviations(node: SearchState) -> int:
-        count = 0
-        while node.parent is not None and node.event is not None:
-            count += next(iter(node.parent.options), "") != node.event.name
-            node = node.parent
-        return count
+    def _cost(node: SearchState) -> tuple[int, int]:
+        cost = 0, 0
+        for before, event in node.steps():
+            cost = before.cost_of(event, cost)
+        return cost
 
     def _nodes(self, task: Task, trace: Trace) -> Iterator[SearchState]:
         """The states of an execution; new ones are added to the tree."""
@@ -399,7 +443,7 @@ class SearchTree:
             yield node
             node = node.child(event)
 
-    def _branch(self, node: SearchState, event: Decision, deviations: int) -> None:
+    def _branch(self, node: SearchState, event: Decision, cost: tuple[int, int]) -> None:
         twin = node.twins.get(event.name)
         if twin is not None:
             self.alike.update((event.pids[1], node.options[twin].pids[1]))
@@ -413,8 +457,7 @@ class SearchTree:
             known = [*node.sleep, *node.branches.values()]
             sleep = tuple(other for other in known if not dependent(other, event))
         node.branches[event.name] = event
-        deviates = next(iter(node.options)) != event.name
-        self._add(Task(node.child(event), sleep, deviations + deviates, self.buffered))
+        self._add(Task(node.child(event), sleep, node.cost_of(event, cost)))
 
     def _branches(self, i: int, node: SearchState, trace: Trace) -> Iterator[Decision]:
         """The options of a state that matter after this execution."""
