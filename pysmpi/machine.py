@@ -18,6 +18,7 @@ from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import preset_name
 from pysmpi.network.presets import SMPI
 from pysmpi.network.presets import find as find_preset
+from pysmpi.network.rails import over_rails
 from pysmpi.platform.config import canonical
 from pysmpi.platform.loader import Described, load, load_default
 from pysmpi.platform.model import Host, Platform
@@ -85,7 +86,10 @@ class Machine:
         Both lists may be extended during the run. `locate` returns the place of a payload in
         memory.
         """
-        network = self.model.build(self.platform, hosts, self.settings)
+        network = over_rails(
+            self.model.build(self.platform, hosts, self.settings),
+            self.platform, places, self.settings, self.model.name,
+        )  # fmt: skip
         messages = self.shares_memory()
         if messages or self.settings.number("memory/bound") > 0.0:
             name = self.preset()

@@ -109,7 +109,10 @@ def picture_of(record: RunActivity) -> MachinePicture | None:
     routes: dict[DrawnRoute, int] = {}
     by_hosts = {
         (one, other, route): routes.setdefault(
-            crossed.route(number[one], record.routes[route], number[other]), len(routes)
+            crossed.route(
+                number[one], record.routes[route], number[other], route in record.shares
+            ),
+            len(routes),
         )
         for one, other, route in used
     }
@@ -164,14 +167,21 @@ class _Crossed:
         for link in edge.links:
             self._edge[link] = edge
 
-    def route(self, source: int, links: Sequence[int], destination: int) -> DrawnRoute:
-        """The vertices from one host to another over some links, and those that are drawn."""
+    def route(
+        self, source: int, links: Sequence[int], destination: int, split: bool
+    ) -> DrawnRoute:
+        """The vertices from one host to another over some links, and those that are drawn.
+
+        If messages are `split`, links of several rails are side by side.
+        """
         vertices, drawn = [source], []
         for link in links:
             edge = self._edge.get(link)
             if edge is None:
                 continue
             drawn.append(link)
+            if split and {edge.one, edge.other} == set(vertices[-2:]):
+                continue
             ends = (edge.other, edge.one) if vertices[-1] == edge.other else (edge.one, edge.other)
             vertices += [v for v in dict.fromkeys(ends) if v != vertices[-1]]
         if vertices[-1] != destination:

@@ -51,8 +51,8 @@ def link_usage(graph: EventGraph, intervals: int) -> list[Usage]:
             continue
         end = graph.date[arrive]
         begin = min(end, graph.date[depart] + graph.b[depart])
-        for link in record.routes[route]:
-            crossing.setdefault(link, []).append((begin, end, float(nbytes)))
+        for link, part in record.carried(route, float(nbytes)):
+            crossing.setdefault(link, []).append((begin, end, part))
     edges = np.linspace(0.0, graph.seconds, intervals + 1)
     return [
         Usage("link", *record.links[link], _parts(np.array(flows), edges))

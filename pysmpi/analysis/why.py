@@ -274,10 +274,9 @@ def what_if(graph: EventGraph, found: Profile, ideal: float) -> dict[str, float]
 
 def _busiest_link(graph: EventGraph) -> int | None:
     """The link that carries most bytes."""
-    routes = graph.record.routes
     table = graph.record.messages
-    carried: dict[int, int] = {}
+    carried: dict[int, float] = {}
     for nbytes, route in zip(table[:, 4].tolist(), table[:, 5].tolist()):
-        for link in routes[route]:
-            carried[link] = carried.get(link, 0) + nbytes
+        for link, part in graph.record.carried(route, nbytes):
+            carried[link] = carried.get(link, 0) + part
     return max(carried, key=carried.__getitem__, default=None)

@@ -17,10 +17,12 @@ from pysmpi.faults.speeds import SpeedProfile
 from pysmpi.kernel.activities import Activity, Bundle, members_of
 from pysmpi.kernel.core import Core
 from pysmpi.kernel.engine import Flow
-from pysmpi.kernel.plan import PlanBook
+from pysmpi.kernel.plan import Plan, PlanBook
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Send
 from pysmpi.memory.bandwidth import nodes_of
+from pysmpi.network.rails import RailTransport
+from pysmpi.platform.definition import SHARED
 from pysmpi.platform.model import Platform
 from pysmpi.platform.points import Link
 from pysmpi.platform.profiles import (
@@ -145,7 +147,7 @@ class MachineChanges:
                 pace = self.simulation.paces[part.name] = SpeedProfile(part.course)
                 for core in self._cores(part.name):
                     core.pace = pace
-            if part.kind in (BANDWIDTH, LATENCY):
+            if part.kind in (BANDWIDTH, LATENCY) or (part.kind == LINK_STATE and self._rails()):
                 listens = True
             self._next(part, part.course.events())
         if listens:
@@ -241,11 +243,12 @@ class MachineChanges:
                 self.fails(part.fault(date), False)
         elif part.kind == LINK_STATE:
             if value:
-                self.off.pop(part.name, None)
+                if self.off.pop(part.name, None) is not None:
+                    self._turn(part, False)
             elif part.name not in self.off:
                 fault = self.off[part.name] = part.fault(date)
-                used = any(part.name in self.names_of(flow.send) for flow in self._flows())
-                self.fails(fault, used)
+                self._turn(part, True)
+                self.fails(fault, any(not self._passes(flow) for flow in self._flows()))
         else:
             self._set_link(part, value)
 
@@ -271,8 +274,12 @@ class MachineChanges:
         """A message begins to flow; its plan may be of the time before the last change."""
         if not self._links_changed or send.plan is None or send.plan.kind is None:
             return
-        plan = self._model().plan(*slots_of(send), send.nbytes)
-        if plan.bound == send.plan.bound and plan.penalty == send.plan.penalty:
+        plan = self._plan_of(send)
+        if (
+            plan.bound == send.plan.bound
+            and plan.penalty == send.plan.penalty
+            and (self._rails() is None or plan.constraints == send.plan.constraints)
+        ):
             return
         place = self.simulation.universe.processes[0]
         event = Process(self.simulation.engine, place.pid, place.slot, place.core)
@@ -287,6 +294,44 @@ class MachineChanges:
         self._due.add(event)
         self.simulation.engine.queue.push(now, event)
 
+    def _turn(self, part: ChangingPart, off: bool) -> None:
+        """A link goes off, or on: messages to come take other rails, or this one again."""
+        rails = self._rails()
+        if rails is not None:
+            rails.turn(part.link, off)
+            self._plan_anew()
+
+    def _passes(self, flow: Flow) -> bool:
+        """Whether a message on its way uses no link that is off; it may change to another rail."""
+        if self.off.keys().isdisjoint(self.names_of(flow.send)):
+            return True
+        if not self.carried(flow.send):
+            return False
+        self._set_flow(flow, flow.send)
+        return True
+
+    def carried(self, send: Send) -> bool:
+        """Whether another rail carries a message that was to use a link that is off."""
+        if self._rails() is None:
+            return False
+        return self.off.keys().isdisjoint(self._names(send, self._plan_of(send)))
+
+    def _rails(self) -> RailTransport | None:
+        """The model of the rails of hosts, if some have several."""
+        transport: Any = self.simulation.engine.book.transport
+        while transport is not None and not isinstance(transport, RailTransport):
+            transport = getattr(transport, "network", None)
+        return transport
+
+    def _plan_of(self, send: Send) -> Plan:
+        """The plan that a message has now; that of the same rail, if messages take turns."""
+        plan: Plan = self._model().plan(*slots_of(send), send.nbytes)
+        if plan.turns is not None and send.plan is not None:
+            for other in plan.turns.plans:
+                if other.constraints == send.plan.constraints:
+                    return other
+        return plan
+
     def transport(self) -> Any:
         """The model of the network, without others around it."""
         result: Any = self.simulation.engine.book.transport
@@ -296,12 +341,20 @@ class MachineChanges:
 
     def names_of(self, send: Send) -> set[str]:
         """The names of the links that a message needs; its acknowledgements may need some."""
+        return self._names(send, send.plan)
+
+    def _names(self, send: Send, plan: Plan | None) -> set[str]:
+        """The names of the links that a message needs by a plan."""
         transport = self.transport()
         ends = [transport.hosts[slot] for slot in slots_of(send)]
-        names = {link.name for link in transport.platform.way(*ends)}
+        links = [*transport.platform.way(*ends)]
         if transport.cross_traffic:
-            names |= {link.name for link in transport.platform.way(*reversed(ends))}
-        return names
+            links += transport.platform.way(*reversed(ends))
+        if plan is None or ends[0] is ends[1] or all(end.rails is None for end in ends):
+            return {link.name for link in links}
+        # The rails decide which links it shares; those that nobody shares are in all routes.
+        shared = {constraint.name for constraint in plan.constraints}
+        return shared | {link.name for link in links if link.sharing != SHARED}
 
     def _flows(self) -> list[Flow]:
         """The messages on their way."""
@@ -325,27 +378,40 @@ class MachineChanges:
             self.simulation.engine.system.set_capacity(resource.constraint, value)
         else:
             resource.latency = value
-        transport.paths.clear()
-        self._links_changed = True
-        engine = self.simulation.engine
-        engine.book = PlanBook(engine.book.transport, len(engine.book.places))
+        rails = self._rails()
+        if rails is None:
+            transport.paths.clear()
+        else:
+            rails.forget()
+        self._plan_anew()
         for flow in self._flows():
             if flow.send.plan is not None and flow.send.plan.kind is not None:
                 self._set_flow(flow, flow.send)
 
+    def _plan_anew(self) -> None:
+        """Messages to come have other plans than before."""
+        self._links_changed = True
+        engine = self.simulation.engine
+        engine.book = PlanBook(engine.book.transport, len(engine.book.places))
+
     def _model(self) -> Any:
         """The model that plans messages, which share the memory of nodes or not."""
         model: Any = nodes_of(self.simulation.engine.book.transport)
-        return self.transport() if model is None or not model.messages else model
+        if model is None or not model.messages:
+            return self._rails() or self.transport()
+        return model
 
     def _set_flow(self, flow: Flow, send: Send) -> None:
         """Give a message on its way the share that it now has of its links."""
-        plan = self._model().plan(*slots_of(send), send.nbytes)
+        plan = self._plan_of(send)
         old = send.plan
         regulator = None if old is None else old.regulator
         bound = plan.bound if regulator is None else flow.bound
         system = self.simulation.engine.system
-        if flow.penalty != plan.penalty or flow.bound != bound:
+        other = self._rails() is not None and flow.constraints != plan.constraints
+        if other:
+            send.plan = plan
+        if flow.penalty != plan.penalty or flow.bound != bound or other:
             system.set_use(flow, plan.penalty, bound, plan.constraints, plan.weights, plan.kind)
         if regulator is not None:
             regulator.changed(flow, plan.bound, system)

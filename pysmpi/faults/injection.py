@@ -144,7 +144,7 @@ class Injection(Instrument):
     def message_begins(self, send: Send, now: float) -> None:
         """A message is on its way: not over a dead link."""
         off = self.changes.off
-        if not off or self.report is not None:
+        if not off or self.report is not None or self.changes.carried(send):
             return
         for name in sorted(off.keys() & self.changes.names_of(send)):
             members = send.context.members

@@ -14,7 +14,6 @@ from random import Random
 from pysmpi.faults.changes import slots_of
 from pysmpi.faults.specification import Detours, Drops, Jitter, Noise
 from pysmpi.kernel.core import Core, Interruptions
-from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Send
 from pysmpi.ranks.simulation import Simulation
@@ -70,12 +69,7 @@ class LateMessages:
             return
         late = sum(self._late(kind, target) for kind in self._kinds)
         if late > 0.0:
-            plan = request.plan
-            request.plan = Plan(
-                plan.latency + late, plan.volume, plan.bound, plan.penalty, plan.factor,
-                plan.constraints, plan.weights, plan.send_cost, plan.isend_cost, plan.recv_cost,
-                plan.eager, plan.detached, plan.pricing, plan.gap, plan.regulator, plan.kind,
-            )  # fmt: skip
+            request.plan = request.plan.late(late)
 
     def _late(self, kind: Jitter | Drops, target: str) -> float:
         random = self._random

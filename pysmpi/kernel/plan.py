@@ -57,6 +57,23 @@ class Gap:
         self.late: float = late
 
 
+class Turns:
+    """The plans of the messages of one size between two hosts, one a rail, which take turns.
+
+    `counts[0]` is the number of the messages of all sizes so far.
+    """
+
+    def __init__(self, counts: "list[int]", plans: "list[Plan]") -> None:
+        self.counts: list[int] = counts
+        self.plans: list[Plan] = plans
+
+    def next(self) -> "Plan":
+        """The plan of the next message."""
+        number = self.counts[0]
+        self.counts[0] = number + 1
+        return self.plans[number % len(self.plans)]
+
+
 class Plan:
     """The costs of a message of one size between one pair of cores, and its shared resources.
 
@@ -70,7 +87,8 @@ class Plan:
     With a `gap` the message uses ports, before and after the `latency`, instead of a transfer; then
     both ends pay their costs whether the message is detached or not. A `regulator` changes the
     bounds of transfers while others begin and end. Plans with the same lists of constraints and
-    weights may share a `kind`.
+    weights may share a `kind`. If the next message of the same size and places has another plan,
+    `turns` has both.
     """
 
     def __init__(
@@ -91,6 +109,7 @@ class Plan:
         gap: Optional[Gap] = None,
         regulator: "Optional[Regulator]" = None,
         kind: Optional[ActivityKind] = None,
+        turns: Optional[Turns] = None,
     ) -> None:
         if constraints is None:
             constraints = []
@@ -119,11 +138,31 @@ class Plan:
         self.gap: Optional[Gap] = gap
         self.regulator: Optional[Regulator] = regulator
         self.kind: Optional[ActivityKind] = kind
+        self.turns: Optional[Turns] = turns
+
+    def late(self, seconds: float) -> "Plan":
+        """The plan of one message that is late by some seconds."""
+        return self._copied(self.latency + seconds, self.pricing)
 
     def priced(self, pricing: "AbstractPricing") -> "Plan":
         """A copy of the plan with a pricing."""
+        return self.copy(1.0, pricing)
+
+    def copy(self, factor: float, pricing: "Optional[AbstractPricing]") -> "Plan":
+        """A copy with `factor` times the latency, and with another pricing; also of its turns."""
+        if self.turns is None:
+            return self._copied(self.latency * factor, pricing)
+        plans: list[Plan] = []
+        turns = Turns(self.turns.counts, plans)
+        for plan in self.turns.plans:
+            copied = plan._copied(plan.latency * factor, pricing)
+            copied.turns = turns
+            plans.append(copied)
+        return plans[0]
+
+    def _copied(self, latency: float, pricing: "Optional[AbstractPricing]") -> "Plan":
         return Plan(
-            self.latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
+            latency, self.volume, self.bound, self.penalty, self.factor, self.constraints,
             self.weights, self.send_cost, self.isend_cost, self.recv_cost, self.eager,
             self.detached, pricing, self.gap, self.regulator, self.kind,
         )  # fmt: skip
@@ -168,20 +207,26 @@ class Transport:
         return slot
 
     def apart_from(self) -> int:
-        """The size (bytes) from which plans depend on the slots that have the same number."""
+        """The size (bytes) from which plans depend on the slots of the same host."""
         return NEVER
+
+    def host_numbers(self, slots: int) -> "Optional[list[int]]":
+        """The host of each slot as a number; None if these are the numbers of `place`."""
+        return None
 
 
 class PlanBook:
     """A cache of plans, by size and pair of places; it drops all when it grows beyond `limit`.
 
-    Plans between slots of one place have an entry for each pair of slots from the size on at which
+    Plans between slots of one host have an entry for each pair of slots from the size on at which
     they are apart.
     """
 
     def __init__(self, transport: Transport, slots: int, limit: int = 1_500_000) -> None:
         self.transport: Transport = transport
         self.places: list[int] = [transport.place(slot) for slot in range(slots)]
+        hosts = transport.host_numbers(slots)
+        self.hosts: list[int] = self.places if hosts is None else hosts
         self.width: int = max(self.places, default=0) + 1
         self.apart_from: int = transport.apart_from()
         self.limit: int = limit
@@ -202,7 +247,7 @@ class PlanBook:
         places = self.places
         place = places[source]
         pair = place * self.width + places[destination]
-        if nbytes >= self.apart_from and place == places[destination]:
+        if nbytes >= self.apart_from and self.hosts[source] == self.hosts[destination]:
             pair = self.width * self.width + source * len(places) + destination
         plan = self.pairs.get(pair)
         if plan is None:
@@ -214,4 +259,4 @@ class PlanBook:
             plan = self.transport.plan(source, destination, nbytes)
             self.pairs[pair] = plan
             self.count += 1
-        return plan
+        return plan if plan.turns is None else plan.turns.next()

@@ -92,7 +92,8 @@ class AbstractProcess(Event):
             or nbytes != self.plan_bytes
             or book is not self.plan_book
         ):
-            self.plan = plan = book.plan(self.slot, slot, nbytes)
+            plan = book.plan(self.slot, slot, nbytes)
+            self.plan = plan if plan.turns is None else None
             self.plan_book = book
             self.plan_slot = slot
             self.plan_bytes = nbytes

@@ -129,6 +129,10 @@ class NodeTransport(Transport):
         """The size from which messages inside a host take its cores."""
         return SMALL if self.messages else NEVER
 
+    def host_numbers(self, slots: int) -> list[int] | None:
+        """The host of each slot, if the network knows places in hosts."""
+        return self.network.host_numbers(slots)
+
     def node(self, host: Host) -> NodeMemory:
         """The memory of a host."""
         node = self.nodes.get(host.index)

@@ -45,20 +45,27 @@ class Resource:
 class End:
     """A host as flows see it: its number, and its links from and to the centre of its zone.
 
-    Without a centre, `zone` is None. A `priced` host may have overheads of its own.
+    Without a centre, `zone` is None. A `priced` host may have overheads of its own. `swap` has the
+    links of a rail in the place of those in routes.
     """
 
-    def __init__(self, host: object, index: int, priced: bool) -> None:
+    def __init__(
+        self, host: object, index: int, priced: bool, swap: "Optional[dict[object, object]]"
+    ) -> None:
         self.host: object = host
         self.index: int = index
         self.priced: bool = priced
+        self.swap: Optional[dict[object, object]] = swap
         self.zone: object = None
         self.up: list[Resource] = []
         self.down: list[Resource] = []
 
 
 class Path(ActivityKind):
-    """The constraints and the distance of a pair of hosts, for all sizes of messages."""
+    """The constraints and the distance of a pair of hosts, for all sizes of messages.
+
+    If a message is split over several rails, `shares` are the parts of it on each constraint.
+    """
 
     def __init__(
         self,
@@ -67,6 +74,7 @@ class Path(ActivityKind):
         penalty: float,
         constraints: "list[Constraint]",
         weights: "list[float]",
+        shares: "Optional[list[float]]" = None,
     ) -> None:
         super().__init__()
         self.latency: float = latency
@@ -74,6 +82,7 @@ class Path(ActivityKind):
         self.penalty: float = penalty
         self.constraints: list[Constraint] = constraints
         self.weights: list[float] = weights
+        self.shares: Optional[list[float]] = shares
 
 
 class Sized:
@@ -146,19 +155,23 @@ class FlowTransport(Transport):
         """The plan of a message of `nbytes` between two slots."""
         src = self._end(source)
         dst = self._end(destination)
+        return self.planned(self.path(src, dst), src, dst, nbytes, nbytes)
+
+    def path(self, src: End, dst: End) -> Path:
+        """The path between two hosts."""
         path = self.paths.get(src.index * self.width + dst.index)
-        if path is None:
-            path = self._new_path(src, dst)
+        return self._new_path(src, dst) if path is None else path
+
+    def planned(self, path: Path, src: End, dst: End, nbytes: int, part: int) -> Plan:
+        """The plan of a message of `nbytes`, at most `part` of them on each rail of its path."""
         sized = self.size
         if sized is None or nbytes != self.nbytes:
-            sized = self.sizes.get(nbytes)
-            if sized is None:
-                if len(self.sizes) >= SIZES:
-                    self.sizes.clear()
-                sized = self.sized(nbytes)
-                self.sizes[nbytes] = sized
+            sized = self._sized(nbytes)
             self.size = sized
             self.nbytes = nbytes
+        factor = sized.bandwidth_factor
+        if part != nbytes:
+            factor = self._sized(part).bandwidth_factor
         send_cost = sized.send_cost
         isend_cost = sized.isend_cost
         recv_cost = sized.recv_cost
@@ -171,7 +184,7 @@ class FlowTransport(Transport):
             float(nbytes + ENVELOPE) if path.bound < INFINITY else 0.0,
             path.bound,
             path.penalty,
-            sized.bandwidth_factor,
+            factor,
             path.constraints,
             path.weights,
             send_cost,
@@ -181,6 +194,15 @@ class FlowTransport(Transport):
             sized.detached,
             kind=path,
         )
+
+    def _sized(self, nbytes: int) -> Sized:
+        sized = self.sizes.get(nbytes)
+        if sized is None:
+            if len(self.sizes) >= SIZES:
+                self.sizes.clear()
+            sized = self.sized(nbytes)
+            self.sizes[nbytes] = sized
+        return sized
 
     def place(self, slot: int) -> int:
         """The host: in this model all its slots have the same costs."""
@@ -198,18 +220,20 @@ class FlowTransport(Transport):
             index: int = host.index
             end = self.ends.get(index)
             if end is None:
-                self.ends[index] = end = self._new_end(host, index)
+                self.ends[index] = end = self.new_end(host, index, None)
             slots[slot] = end
         return end
 
-    def _new_end(self, host: Any, index: int) -> End:
-        """A host with the links from and to the centre of its zone."""
-        end = End(host, index, bool(host.properties))
+    def new_end(
+        self, host: Any, index: int, swap: "Optional[dict[object, object]]"
+    ) -> End:
+        """A host, or one of its rails, with the links from and to the centre of its zone."""
+        end = End(host, index, bool(host.properties), swap)
         halves: Any = self.platform.halves(host)
         if halves is not None:
             zone, up, down = halves
-            end.up = [self.resource_of(link) for link in up]
-            end.down = [self.resource_of(link) for link in down]
+            end.up = [self.resource_of(swapped(link, swap, None)) for link in up]
+            end.down = [self.resource_of(swapped(link, swap, None)) for link in down]
             end.zone = zone
             for link in (*up, *down):
                 if link.index < 0:
@@ -227,9 +251,9 @@ class FlowTransport(Transport):
             if self.cross_traffic:
                 back = crossed(dst.up, src.down)
         if len(forth) == 0:
-            forth = self._route(src.host, dst.host)
+            forth = self._route(src, dst)
             if self.cross_traffic:
-                back = forth if src is dst else self._route(dst.host, src.host)
+                back = forth if src is dst else self._route(dst, src)
         if self.cross_traffic:
             self.paths[dst.index * self.width + src.index] = self._path(back, forth)
         path = self._path(forth, back)
@@ -298,10 +322,13 @@ class FlowTransport(Transport):
         self.usual = indices
         self.usual_weights = self.weights.setdefault(tuple(weights), weights)
 
-    def _route(self, src: object, dst: object) -> "list[Resource]":
+    def _route(self, src: End, dst: End) -> "list[Resource]":
         """The links from one host to another, as flows see them."""
         route: list[Resource] = []
-        for link in self.platform.way(src, dst):
+        railed = src.swap is not None or dst.swap is not None
+        for link in self.platform.way(src.host, dst.host):
+            if railed:
+                link = swapped(link, src.swap, dst.swap)
             resource = self.resources.get(link)
             if resource is None:
                 resource = self._resource(link)
@@ -322,6 +349,17 @@ class FlowTransport(Transport):
         if link.index >= 0:
             self.resources[link] = resource
         return resource
+
+
+def swapped(
+    link: Any, one: "Optional[dict[object, object]]", other: "Optional[dict[object, object]]"
+) -> Any:
+    """The link that the rails at both ends have in the place of a link."""
+    if one is not None:
+        link = one.get(link, link)
+    if other is not None:
+        link = other.get(link, link)
+    return link
 
 
 def crossed(up: "list[Resource]", down: "list[Resource]") -> "list[Resource]":

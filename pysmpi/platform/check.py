@@ -14,6 +14,7 @@ from pysmpi.platform.loader import load
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_show import node_keys, node_lines
+from pysmpi.platform.rails import RailsDef, describe_rails
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones import Zone
 from pysmpi.text import count, seconds, size
@@ -105,6 +106,7 @@ def describe(platform: Platform) -> dict[str, Any]:
             for zone in _zones(platform.root)
         ],
         "nodes": [node_keys(node) for node in _nodes(platform)],
+        "rails": [describe_rails(rails) for rails in _rails(platform)],
         "routes": ways,
         "preset": platform.preset,
         "config": dict(platform.config),
@@ -129,6 +131,7 @@ def show(platform: Platform, columns: int = 80) -> str:
     ]
     for node in _nodes(platform):
         lines += node_lines(node)
+    lines += facts["rails"]
     for way in facts["routes"].values():
         lines.append(f"route {way['from']} -> {way['to']}:")
         if "error" in way:
@@ -146,6 +149,16 @@ def show(platform: Platform, columns: int = 80) -> str:
 def _nodes(platform: Platform) -> list[NodeDescription]:
     """The descriptions of the hosts, each once."""
     found = {host.node.name: host.node for host in platform.hosts if host.node is not None}
+    return list(found.values())
+
+
+def _rails(platform: Platform) -> list[RailsDef]:
+    """The rails of the hosts, those of a cluster once."""
+    found = {
+        id(host.rails.definition): host.rails.definition
+        for host in platform.hosts
+        if host.rails is not None
+    }
     return list(found.values())
 
 

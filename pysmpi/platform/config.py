@@ -54,6 +54,9 @@ _OPTIONS = [  # fmt: skip
         read.number,
     ),
     Option(
+        "network/rails", "", "most rails that hosts with several network cards use", read.whole
+    ),
+    Option(
         "network/latency-factor",
         "",
         "latency factor by size (bytes:factor;...)",

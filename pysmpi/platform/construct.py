@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import (
@@ -23,6 +24,7 @@ from pysmpi.platform.definition import (
 from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
 from pysmpi.platform.numbers import MOST, read_count
 from pysmpi.platform.profiles import OF_HOSTS
+from pysmpi.platform.rails import Rails, RailsDef, named_swaps
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import ZONE_KINDS, LocalRoute, Zone, load_kinds
 from pysmpi.text import did_you_mean
@@ -60,12 +62,19 @@ class _Construction:
         self._zones: list[tuple[Zone, ZoneDef]] = []
         self._zone: Zone
         self._where = ""
+        # The rails of the cluster in construction: for each rail, links in the place of others; of
+        # the whole cluster, or by host.
+        self._plane: list[dict[Link, Link]] | None = None
+        self._swaps: dict[NetPoint, list[dict[Link, Link]]] = {}
+        self._railed: list[tuple[Host, RailsDef]] = []  # hosts that name the links of their rails
 
     def run(self) -> Platform:
         root = self._zone_tree(self._definition.root)
         loopback = self._implicit_loopback()
         for zone, definition in self._zones:
             self._connect(zone, definition)
+        for host, rails in self._railed:
+            host.rails = Rails(rails, named_swaps(rails, partial(self._named, f"{rails.where}: links")))
         for zone, _ in self._zones:
             zone.seal(loopback)
         if not self._hosts:
@@ -141,9 +150,27 @@ class _Construction:
         zone = kind(definition.name, definition.properties)
         self._register(zone, definition.where)
         self._zone = zone
+        rails = definition.rails
+        separate = rails is not None and rails.separate
+        self._plane = [{} for _ in range(rails.count)] if rails is not None and separate else None
         zone.populate(definition, self)
+        if rails is not None:
+            self._add_rails(zone, definition.topology, rails)
         self._zones.append((zone, ZoneDef(definition.name, definition.topology)))
         return zone
+
+    def _add_rails(self, zone: Zone, topology: str, rails: RailsDef) -> None:
+        """Give the hosts of a cluster their rails."""
+        common = None if self._plane is None else Rails(rails, self._plane)
+        for host in zone.members:
+            if not isinstance(host, Host):
+                continue
+            if common is None and host not in self._swaps:
+                raise UsageError(
+                    f"{rails.where}: expected separate: true in a {topology}, where hosts have no "
+                    "links but those of the network"
+                )
+            host.rails = common or Rails(rails, self._swaps.pop(host))
 
     def _limit(self, what: str, number: int, where: str) -> None:
         """Refuse a machine that takes very long to construct; it is usually an error."""
@@ -168,6 +195,8 @@ class _Construction:
         )
         self._register(host, definition.where)
         self._hosts.append(host)
+        if definition.rails is not None:
+            self._railed.append((host, definition.rails))
         return host
 
     def _register(self, point: NetPoint, where: str) -> None:
@@ -226,6 +255,31 @@ class _Construction:
         up.opposite, down.opposite = down, up
         self._splits[name] = up, down
         return up, down
+
+    def cable(
+        self, cluster: ClusterDef, name: str, host: NetPoint | None = None, count: int = 1
+    ) -> tuple[Link, Link]:
+        """See `zones.Makers`."""
+        latency, sharing = cluster.latency, cluster.sharing
+        pair = self.link(name, cluster.bandwidth * count, latency, sharing)
+        rails, swaps = cluster.rails, self._plane
+        if rails is None or (swaps is None and host is None):
+            return pair
+        if swaps is None:
+            assert host is not None
+            swaps = self._swaps.setdefault(host, [{} for _ in range(rails.count)])
+        for number in range(1, rails.count):
+            other: tuple[float | None, float | None] = (None, None)
+            if rails.others:
+                other = rails.others[number - 1]
+            twin = self.link(
+                f"{name}_rail_{number}",
+                (cluster.bandwidth if other[0] is None else other[0]) * count,
+                latency if other[1] is None else other[1],
+                sharing,
+            )
+            swaps[number].update(zip(pair, twin))
+        return pair
 
     def next_number(self, series: str, count: int = 1) -> int:
         """See `zones.Makers`."""
@@ -368,6 +422,20 @@ class _Construction:
             )
         return point
 
+    def _named(self, where: str, name: str) -> tuple[Link, ...]:
+        """The link called `name`, or the two of a split-duplex link."""
+        split = self._splits.get(name)
+        if split is not None:
+            return split
+        link = self._by_link_name.get(name)
+        if link is None:
+            names = [*self._by_link_name, *self._splits]
+            raise UsageError(
+                f'{where}: expected a link, got "{name}", which is none'
+                + did_you_mean(name, names, '"{}"')
+            )
+        return (link,)
+
     def _hops(self, hops: Iterable[Hop], where: str) -> tuple[Link, ...]:
         return tuple(self._hop(hop, hop.direction, where) for hop in hops)
 
@@ -377,27 +445,20 @@ class _Construction:
 
     def _hop(self, hop: Hop, direction: str, where: str) -> Link:
         where = hop.where or where
-        split = self._splits.get(hop.link)
-        if split is not None:
+        links = self._named(where, hop.link)
+        if len(links) == 2:
             if not direction:
                 raise UsageError(
                     f"{where}: expected a direction (up or down) for the split-duplex link "
                     f'"{hop.link}", got none'
                 )
-            return split[0] if direction == "up" else split[1]
-        link = self._by_link_name.get(hop.link)
-        if link is None:
-            names = [*self._by_link_name, *self._splits]
-            raise UsageError(
-                f'{where}: expected a link, got "{hop.link}", which is none'
-                + did_you_mean(hop.link, names, '"{}"')
-            )
+            return links[0] if direction == "up" else links[1]
         if direction:
             raise UsageError(
                 f'{where}: expected no direction for "{hop.link}", which is not split-duplex, '
                 f'got "{direction}"'
             )
-        return link
+        return links[0]
 
 
 def _most(config: Mapping[str, str], what: str) -> int:

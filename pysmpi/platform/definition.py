@@ -17,6 +17,7 @@ from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.node_description import NodeDescription
+    from pysmpi.platform.rails import RailsDef
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -58,7 +59,7 @@ class HostDef:
 
     Without speeds, its cores are as fast as the cores of this computer. `coordinates` is its
     position in a Vivaldi zone. `node` describes its inside, including the numbers of cores and
-    sockets.
+    sockets. `rails` are its network cards if it has several.
     """
 
     name: str
@@ -71,6 +72,7 @@ class HostDef:
     node: NodeDescription | None = None
     disks: list[DiskDef] = field(default_factory=list)
     coordinates: Coordinates | None = None
+    rails: RailsDef | None = None
 
 
 @record
@@ -126,7 +128,7 @@ class ClusterDef:
     `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), and `shape` its
     parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts. In a
     flat cluster without `loopback`, `own_link` says whether messages of a host to itself cross its
-    link up and down, as in SimGrid.
+    link up and down, as in SimGrid. `bandwidth` and `latency` are those of the first of its `rails`.
     """
 
     name: str
@@ -149,6 +151,7 @@ class ClusterDef:
     where: str = ""
     node: NodeDescription | None = None
     own_link: bool = True
+    rails: RailsDef | None = None
 
     def numbers(self) -> list[int]:
         """The number of each host, in order."""

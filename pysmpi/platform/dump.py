@@ -36,6 +36,7 @@ from pysmpi.platform.profiles import (
     SPEED,
     ProfileDef,
 )
+from pysmpi.platform.rails import rails_keys
 from pysmpi.platform.units import format_bandwidth, format_speed, format_time
 
 
@@ -183,6 +184,8 @@ def _host_keys(host: HostDef) -> dict[str, object]:
         keys["disks"] = [_disk_keys(disk) for disk in host.disks]
     if host.coordinates is not None:
         keys["coordinates"] = format_coordinates(host.coordinates)
+    if host.rails is not None:
+        keys["rails"] = rails_keys(host.rails)
     return keys
 
 
@@ -239,6 +242,8 @@ def _cluster_keys(cluster: ClusterDef) -> dict[str, object]:
         keys["router"] = cluster.router
     if cluster.properties:
         keys["properties"] = dict(cluster.properties)
+    if cluster.rails is not None:
+        keys["rails"] = rails_keys(cluster.rails)
     return keys
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
@@ -22,8 +22,9 @@ from pysmpi.platform.definition import (
 from pysmpi.platform.model import Platform
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.numbers import read_count
+from pysmpi.platform.rails import RailsDef, read_rails
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
-from pysmpi.text import did_you_mean
+from pysmpi.text import did_you_mean, whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -55,7 +56,9 @@ def from_graph(
     name, and optionally a `name`; quantities may be texts with units. An edge of an undirected
     graph has its bandwidth in each direction, unless its attribute `sharing` is "shared" or
     "fatpipe". An edge with `kind="joint"` is no link: it joins two switches that have a
-    bandwidth.
+    bandwidth. A host with several network cards has `rails`, the keys of a cluster's rails; an edge
+    with the number of a `rail` from 1 on, and the name `rail_of` another edge of the host, is the
+    link of this rail in the place of the other.
 
     The attributes `preset`, `description`, `sources`, `config`, `models`, `nodes` and `profiles` of
     the graph are those of the machine, as in a platform file; the last five may be JSON texts.
@@ -121,6 +124,7 @@ def define(
     if not hosts:
         raise UsageError(f"{name}: expected at least one vertex that is a host, got none")
     cables: dict[tuple[Hashable, Hashable], list[list[Hop]]] = {}
+    rails = _GraphRails()
     for one, other, data in graph.edges(data=True):
         where = f"{name}: edge {one!r} - {other!r}"
         there, back = cables.setdefault((one, other), []), cables.setdefault((other, one), [])
@@ -137,12 +141,17 @@ def define(
             raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
         usual = f"{names[one]}--{names[other]}"
         link = link_of(data, usual, SHARED if graph.is_directed() else SPLIT, where)
+        if rails.add(data, link.name, (one, other), where):
+            continue
         up, down = ("up", "down") if link.sharing == SPLIT else ("", "")
         there.append([Hop(link.name, up), *buses[other]])
         if not graph.is_directed():
             back.append([Hop(link.name, down), *buses[one]])
+    points = {member.name: member for member in zone.members if isinstance(member, HostDef)}
     for vertex, data in graph.nodes(data=True):
         where, text = f"{name}: vertex {vertex!r}", names[vertex]
+        if data.get("rails") is not None:
+            points[text].rails = rails.of(vertex, data["rails"], f"{where}: rails")
         if data.get("own_link"):
             zone.routes.append(_own_link(vertex, text, cables, where))
         elif data.get("loopback") is not None:
@@ -159,6 +168,57 @@ def define(
         _add_lightest(graph, weight, names, cables, zone)
     definition.root = zone
     return definition
+
+
+class _GraphRails:
+    """The links of a graph that are in the place of others for the rails of hosts."""
+
+    def __init__(self) -> None:
+        self._names: dict[object, str] = {}  # of links in routes, by their names in the graph
+        self._at: dict[Hashable, list[object]] = {}  # the links at a vertex
+        self._others: dict[object, dict[int, str]] = {}  # by the link in routes, by rail
+
+    def add(
+        self, data: Mapping[str, object], link: str, ends: Sequence[Hashable], where: str
+    ) -> bool:
+        """Take in an edge; whether it is the link of a rail after the first."""
+        first = data.get("rail_of")
+        if first is None:
+            name = data.get("name") or link
+            self._names[name] = link
+            for end in ends:
+                self._at.setdefault(end, []).append(name)
+            return False
+        rail = whole(str(data.get("rail")))
+        if not rail:
+            raise UsageError(
+                f"{where}: rail: expected the number of a rail after the first, from 1 on, got "
+                f"{data.get('rail')!r}"
+            )
+        self._others.setdefault(first, {})[rail] = link
+        return True
+
+    def of(self, vertex: Hashable, value: object, where: str) -> RailsDef:
+        """The rails of a host."""
+        from pysmpi.platform.nodes import from_data
+
+        rails = read_rails(from_data(_parsed(value), where), of_cluster=True)
+        names = self._names if rails.separate else self._at.get(vertex, [])
+        for name in names:
+            others = self._others.get(name, {})
+            if not others:
+                continue
+            if sorted(others) != list(range(1, rails.count)):
+                raise UsageError(
+                    f"{where}: expected an edge with rail_of {name!r} for each rail from 1 to "
+                    f"{rails.count - 1}, got {', '.join(map(str, sorted(others)))}"
+                )
+            rails.links.append([self._names[name], *(others[i] for i in range(1, rails.count))])
+        if not rails.links:
+            raise UsageError(f"{where}: expected edges of its rails, with rail_of, got none")
+        rails.others = []
+        rails.where = where
+        return rails
 
 
 def _described(graph: nx.Graph, name: str) -> PlatformDef:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING, DiskDef
 from pysmpi.platform.node_description import NodeDescription
+from pysmpi.platform.rails import Rails
 
 
 class NetPoint:
@@ -30,10 +31,12 @@ class Host(NetPoint):
     `index` is its position in `Platform.hosts`. `speeds` lists the flop/s of every pstate, and
     `speed` is the current one. `speed` is None if the platform gives no speed; compute then takes
     the same time as on this computer. `node` describes its inside, or is None. `disks` are the
-    disks of the host in the platform.
+    disks of the host in the platform. `rails` are its network cards if it has several.
     """
 
-    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node", "disks")
+    __slots__ = ("index", "speed", "speeds", "cores", "sockets", "properties", "node", "disks") + (
+        "rails",
+    )
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Host(NetPoint):
         self.index = index
         self.node = node
         self.disks = disks
+        self.rails: Rails | None = None
         self.speeds = speeds
         self.speed: float | None = speeds[pstate] if speeds else None
         self.cores = cores

@@ -36,7 +36,9 @@ def to_graph(platform: Platform, hosts: Sequence[Host] | None = None) -> nx.Mult
     `sharing`. An edge is a link, with `bandwidth` (bytes/s), `latency` (s), `sharing` and `name`;
     the two directions of a split-duplex link are one edge. The graph has
     the configuration, the descriptions of nodes and the profiles of the machine, and hosts their
-    `properties` and the links of messages to themselves (`loopback`, or `own_link`).
+    `properties` and the links of messages to themselves (`loopback`, or `own_link`), and the rule
+    of their `rails`. The links of rails after the first are edges beside those in whose place
+    they are, with the attributes `rail`, their number, and `rail_of`, the name of that link.
 
     On more than 256 hosts the points are derived from the routes between all switches of hosts,
     if there are at most 2,048, and from random routes of all hosts until several rounds have
@@ -48,7 +50,31 @@ def to_graph(platform: Platform, hosts: Sequence[Host] | None = None) -> nx.Mult
     graph = networkx.MultiGraph(**_attributes(platform))
     for host in chosen:
         graph.add_node(host.name, **_host_attributes(platform, host))
-    return _joined(graph, chosen, lambda buses: _followed(platform, chosen, buses))
+    joined = _joined(graph, chosen, lambda buses: _followed(platform, chosen, buses))
+    _add_rails(joined, chosen)
+    return joined
+
+
+def _add_rails(graph: nx.MultiGraph, hosts: Sequence[Host]) -> None:
+    """Add the links that rails have in the place of those in routes, beside these."""
+    swaps = {
+        id(swap): (rail, swap)
+        for host in hosts
+        if host.rails is not None
+        for rail, swap in enumerate(host.rails.swaps)
+    }
+    others: dict[str, list[dict[str, object]]] = {}
+    for rail, swap in swaps.values():
+        for link, other in swap.items():
+            if link.opposite is not None and link.name.endswith("_DOWN"):
+                continue
+            name = str(_link_attributes(link)["name"])
+            attributes = _link_attributes(other) | {"rail": rail, "rail_of": name}
+            others.setdefault(name, []).append(attributes)
+    if others:
+        for one, end, data in list(graph.edges(data=True)):
+            for attributes in others.get(data.get("name", ""), ()):
+                graph.add_edge(one, end, key=attributes["name"], **attributes)
 
 
 # A route: its first host, its links (names and bytes/s), its last host.
@@ -213,6 +239,11 @@ def _host_attributes(platform: Platform, host: Host) -> dict[str, object]:
         found["node"] = host.node.name
     if host.properties:
         found["properties"] = _json(dict(host.properties))
+    if host.rails is not None:
+        from pysmpi.platform.rails import rails_keys
+
+        rule = rails_keys(host.rails.definition) | {"count": host.rails.definition.count}
+        found["rails"] = _json({key: rule[key] for key in rule if key not in ("others", "links")})
     links = platform.way(host, host)
     if any(link.opposite is not None for link in links):
         found["own_link"] = True

@@ -89,6 +89,8 @@ def leaves_out(definition: PlatformDef) -> list[str]:
         found.append("the inside of nodes (caches, memory)")
     if any(host.sockets > 1 for host in hosts):
         found.append("sockets")
+    if any(host.rails is not None for host in hosts):
+        found.append("rails but the first of each host")
     if definition.models:
         found.append(f"options of the models {', '.join(definition.models)}")
     if any(name.startswith(OWN) for name in definition.config):

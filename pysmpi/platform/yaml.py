@@ -42,6 +42,7 @@ from pysmpi.platform.profiles import (
     ProfileDef,
     check_profile,
 )
+from pysmpi.platform.rails import RailsDef, read_rails
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
 from pysmpi.text import real, whole
@@ -84,6 +85,7 @@ _CLUSTER_OPTIONAL = ("speed", "link", "network", "cores", "sockets", "node", "to
     "loopback",
     "router",
     "properties",
+    "rails",
 )
 # The value of `loopback` for messages that cross the host's own link, as in SimGrid.
 OWN_LINK = "link"
@@ -233,7 +235,8 @@ def _read_router(node: Node) -> RouterDef:
 def _read_host(node: Node, known: Known) -> HostDef:
     keys = node.fields(
         ("name",),
-        ("speed", "cores", "sockets", "node", "pstate", "properties", "disks", "coordinates"),
+        ("speed", "cores", "sockets", "node", "pstate", "properties", "disks", "coordinates")
+        + ("rails",),
     )
     inside = _read_inside(keys, known)
     speeds = _read_speeds(keys["speed"]) if "speed" in keys else ()
@@ -260,6 +263,7 @@ def _read_host(node: Node, known: Known) -> HostDef:
         inside,
         [_read_disk(disk) for disk in keys["disks"].items()] if "disks" in keys else [],
         keys["coordinates"].parse(read_coordinates) if "coordinates" in keys else None,
+        read_rails(keys["rails"], False) if "rails" in keys else None,
     )
 
 
@@ -378,7 +382,22 @@ def _read_cluster(node: Node, known: Known) -> ClusterDef:
         cluster.router = keys["router"].text()
     if "topology" in keys:
         _read_topology(keys, cluster)
+    if "rails" in keys:
+        cluster.rails = _read_cluster_rails(keys)
     return cluster
+
+
+def _read_cluster_rails(keys: Mapping[str, Node]) -> RailsDef:
+    rails = read_rails(keys["rails"], True)
+    if rails.separate and "backbone" in keys:
+        raise keys["backbone"].error("expected none with separate rails, got one")
+    if "network" in keys:
+        # Between two hosts are two links.
+        rails.others = [
+            (bandwidth, None if latency is None else latency / 2.0)
+            for bandwidth, latency in rails.others
+        ]
+    return rails
 
 
 def _read_cable(node: Node, keys: Mapping[str, Node]) -> tuple[float, float, str]:

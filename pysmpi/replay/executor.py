@@ -218,7 +218,8 @@ class TracedProcess(Process):
                 plan = action.plan
                 if plan is None:
                     plan = self.plan_to(self.common.messages, peer, nbytes)
-                    action.plan = plan
+                    if plan.turns is None:
+                        action.plan = plan
                 if not self._send(kind == ISENDS, peer, nbytes, action.tag, plan):
                     return False
             self._began(action, kind == ISENDS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -84,6 +86,16 @@ class RunActivity:
     facts: dict[str, Any]
     measured: bool = False
     collectives: dict[str, SiteCollective] = field(default_factory=dict)  # by site
+    # By route, if its messages are split: the part of a message on each link.
+    shares: dict[int, tuple[float, ...]] = field(default_factory=dict)
+
+    def carried(self, route: int, nbytes: float) -> Iterable[tuple[int, float]]:
+        """The links of a route, and the bytes of a message that each carries."""
+        links = self.routes[route]
+        shares = self.shares.get(route)
+        if shares is None:
+            return zip(links, repeat(nbytes))
+        return zip(links, (share * nbytes for share in shares))
 
     @property
     def seconds(self) -> float:
@@ -128,11 +140,14 @@ def activity_of(recording: Recording) -> RunActivity:
         rows = _joined_messages(recording.message_rows)
     links: dict[tuple[str, float], int] = {}
     routes = []
+    shares: dict[int, tuple[float, ...]] = {}
     for number in range(len(recording.routes)):
         route = recording.routes.get(number)
         if route is None:
             raise UsageError(f"expected routes of all numbers from 0 on, got no number {number}")
         routes.append([links.setdefault(link, len(links)) for link in route.links])
+        if route.shares:
+            shares[number] = route.shares
     if derived:
         routes = [[]]
     hosts = [place.host for place in recording.places]
@@ -143,6 +158,7 @@ def activity_of(recording: Recording) -> RunActivity:
         messages=np.stack(rows, 1),
         sites=sites,
         routes=routes,
+        shares=shares,
         links=list(links),
         hosts=hosts,
         facts=recording.facts,

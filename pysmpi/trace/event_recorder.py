@@ -16,6 +16,7 @@ from pysmpi.kernel.plan import Plan
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import Context, Envelope, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.ranks import Fiber
+from pysmpi.network.flows import Path
 from pysmpi.trace import events
 from pysmpi.trace.events import EventRows, MessageRows, TracedRoute
 
@@ -244,15 +245,7 @@ class EventRecorder:
             route = len(self._routes)
             self._routes[key] = route
             self._resources.append(constraints)
-            # Acknowledgements take a part of the links of the way back: no bytes cross these.
-            links = tuple(
-                [
-                    (one.name, float(one.capacity))
-                    for one, weight in zip(constraints, plan.weights)
-                    if weight >= 1.0
-                ]
-            )
-            self.sink.add_route(TracedRoute(route, links))
+            self.sink.add_route(TracedRoute(route, *_crossed(plan)))
         gap = plan.gap
         if gap is not None:
             alone = gap.last
@@ -321,3 +314,20 @@ class EventRecorder:
                     if self._arrival == now:
                         cause = self._arrived
         self._add(events.RESUME, number, now, cause, float(by), float(message))
+
+
+def _crossed(plan: Plan) -> tuple[tuple[tuple[str, float], ...], tuple[float, ...]]:
+    """The links that bytes of a plan cross, and the shares of a split message on them.
+
+    Acknowledgements take a part of the links of the way back: no bytes cross these.
+    """
+    kind = plan.kind
+    shares = kind.shares if isinstance(kind, Path) else None
+    links: list[tuple[str, float]] = []
+    parts: list[float] = []
+    for i, one in enumerate(plan.constraints):
+        if (plan.weights[i] >= 1.0) if shares is None else (shares[i] > 0.0):
+            links.append((one.name, float(one.capacity)))
+            if shares is not None:
+                parts.append(shares[i])
+    return tuple(links), tuple(parts)

@@ -105,10 +105,14 @@ class MessageRows(NamedTuple):
 
 
 class TracedRoute(NamedTuple):
-    """The links (names and bytes/s) that messages of a route cross."""
+    """The links (names and bytes/s) that messages of a route cross.
+
+    If a message is split, `shares` are the parts of it on each link; otherwise it is empty.
+    """
 
     number: int
     links: tuple[tuple[str, float], ...]
+    shares: tuple[float, ...] = ()
 
 
 class RankPlace(NamedTuple):

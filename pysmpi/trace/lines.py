@@ -154,7 +154,12 @@ def _real(values: object) -> Floats:
 
 def made_route(record: list[Any]) -> TracedRoute:
     """The route of a record."""
-    _, number, links = record
+    _, number, links, *rest = record
     if type(number) is not int:
         raise Wrong(f"expected the number of a route, got {number!r}")
-    return TracedRoute(number, tuple((str(name), float(capacity)) for name, capacity in links))
+    shares = tuple(map(float, rest[0])) if rest else ()
+    if shares and len(shares) != len(links):
+        raise Wrong(f"expected a share for each of {len(links)} links, got {len(shares)}")
+    return TracedRoute(
+        number, tuple((str(name), float(capacity)) for name, capacity in links), shares
+    )

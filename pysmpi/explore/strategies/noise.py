@@ -49,12 +49,7 @@ class NoisyTransport(Transport):
     def plan(self, source: int, destination: int, nbytes: int) -> Plan:
         plan = self._usual.plan(source, destination, nbytes)
         late = Random(f"{self._seed}/{source}/{destination}").expovariate(1.0)
-        return Plan(
-            plan.latency * (1.0 + self._share * late), plan.volume, plan.bound, plan.penalty,
-            plan.factor, plan.constraints, plan.weights, plan.send_cost, plan.isend_cost,
-            plan.recv_cost, plan.eager, plan.detached, plan.pricing, plan.gap, plan.regulator,
-            plan.kind,
-        )  # fmt: skip
+        return plan.copy(1.0 + self._share * late, plan.pricing)
 
 
 class NoisyTiming(NoTiming):

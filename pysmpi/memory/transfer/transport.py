@@ -75,6 +75,16 @@ class MemoryTransport(Transport):
         """The size from which the slots of a host without description share its memory."""
         return self.network.apart_from()
 
+    def host_numbers(self, slots: int) -> list[int] | None:
+        """The slot itself in a described host; else one number a host, below 0."""
+        hosts = self.network.host_numbers(slots)
+        if hosts is None:
+            return None
+        return [
+            slot if described(self.slots[slot].host) else -1 - host
+            for slot, host in enumerate(hosts)
+        ]
+
     def room(self, host: Host) -> Room:
         """The node of a described host."""
         room = self.rooms.get(host.index)

@@ -106,6 +106,15 @@ class Makers(Protocol):
         """A link as its (up, down) copies; both are the same link unless it is split-duplex."""
         ...
 
+    def cable(
+        self, cluster: ClusterDef, name: str, host: NetPoint | None = None, count: int = 1
+    ) -> tuple[Link, Link]:
+        """A link of the cluster's network as its copies, `count` times as wide as the cluster's.
+
+        It is the link of one `host`, or joins switches. Each rail may have a link in its place.
+        """
+        ...
+
     def next_number(self, series: str, count: int = 1) -> int:
         """Take the next `count` numbers of a series that runs through the platform from 0."""
         ...

@@ -37,16 +37,15 @@ class DirectTopology(LeafZone):
         shape = self._shape = cluster.shape
         self._prepare()
         self.make_hosts(cluster, make)
-        size, bandwidth = shape.size(), cluster.bandwidth
+        size = shape.size()
         for host in range(size):
             name = f"{cluster.name}_link_{host}"
-            self._local.append(make.link(name, bandwidth, cluster.latency, cluster.sharing))
+            self._local.append(make.cable(cluster, name, self.members[host]))
         for router in range(size // shape.nodes):
             self._router_limiters.append(self.make_limiter(cluster, make, size + router))
         for a, b in self._pairs():
-            name = f"{cluster.name}_cable_{a}_{b}"
-            there, back = make.link(name, bandwidth, cluster.latency, cluster.sharing)
-            self._cables[a, b], self._cables[b, a] = there, back
+            pair = make.cable(cluster, f"{cluster.name}_cable_{a}_{b}")
+            self._cables[a, b], self._cables[b, a] = pair
 
     def _prepare(self) -> None:
         """Compute the values that the shape implies; `_shape` is set."""

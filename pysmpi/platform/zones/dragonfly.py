@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import NOTHING
-from pysmpi.platform.model import Link
+from pysmpi.platform.model import Link, NetPoint
 from pysmpi.platform.numbers import read_count, read_counts
 from pysmpi.platform.zones.base import Makers, zone_kind
 from pysmpi.platform.zones.leaves import LeafZone
@@ -102,14 +102,14 @@ class Dragonfly(LeafZone):
             for router in range(shape.groups * per_group)
         ]
 
-        def link(name: str, count: int) -> _Pair:
+        def link(name: str, count: int, host: NetPoint | None = None) -> _Pair:
             serial = make.next_number("dragonfly links")
-            bandwidth = cluster.bandwidth * count
-            return make.link(f"{name}_{serial}", bandwidth, cluster.latency, cluster.sharing)
+            return make.cable(cluster, f"{name}_{serial}", host, count)
 
         for router in range(shape.groups * per_group):
             for node in range(shape.nodes):
-                self._local.append(link(f"local_link_from_router_{router}_to_node_{node}", 1))
+                host = self.members[router * shape.nodes + node]
+                self._local.append(link(f"local_link_from_router_{router}_to_node_{node}", 1, host))
         for chassis in range(shape.groups * shape.chassis):
             for a, b in _pairs(blades):
                 name = (

@@ -138,11 +138,10 @@ class FatTree(LeafZone):
                 parent = names[level + 1][self._parent(level, node, digit)]
                 for _ in range(cables):
                     serial = make.next_number("fat tree links")
-                    up, down = make.link(
+                    up, down = make.cable(
+                        cluster,
                         f"link_from_{name}_{parent}_{serial}",
-                        cluster.bandwidth,
-                        cluster.latency,
-                        cluster.sharing,
+                        None if level else self.members[node],
                     )
                     ups.append(up)
                     downs.append(down)

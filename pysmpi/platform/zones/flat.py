@@ -49,7 +49,7 @@ class FlatCluster(StarZone):
             limit: _Links = ()
             if cluster.limiter is not None:
                 limit = (make.link(f"{name}_limiter", cluster.limiter, 0.0, SHARED)[0],)
-            up, down = make.link(name, cluster.bandwidth, cluster.latency, cluster.sharing)
+            up, down = make.cable(cluster, name, host)
             self._up[host.position] = (*limit, up, *centre)
             self._down[host.position] = (*centre, down, *limit)
         self.gateway = make.router(

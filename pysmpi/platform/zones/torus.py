@@ -73,7 +73,7 @@ class Torus(LeafZone):
                 link = None
                 if size > 1:
                     name = f"{cluster.name}_link_from_{host}_to_{_step(host, stride, size, 1)}"
-                    link = make.link(name, cluster.bandwidth, cluster.latency, cluster.sharing)
+                    link = make.cable(cluster, name)
                 row.append(link)
                 stride *= size
             self._links.append(row)

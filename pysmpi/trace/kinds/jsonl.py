@@ -85,7 +85,7 @@ class LinesFormat:
 
     def add_route(self, route: TracedRoute) -> None:
         """A line."""
-        self._write(["route", *route])
+        self._write(["route", *(route if route.shares else route[:2])])
 
     def add_messages(self, rows: MessageRows) -> None:
         """A line for some messages."""
