@@ -109,9 +109,7 @@ def picture_of(record: RunActivity) -> MachinePicture | None:
     routes: dict[DrawnRoute, int] = {}
     by_hosts = {
         (one, other, route): routes.setdefault(
-            crossed.route(
-                number[one], record.routes[route], number[other], route in record.shares
-            ),
+            crossed.route(number[one], record.routes[route], number[other], route in record.shares),
             len(routes),
         )
         for one, other, route in used
@@ -167,9 +165,7 @@ class _Crossed:
         for link in edge.links:
             self._edge[link] = edge
 
-    def route(
-        self, source: int, links: Sequence[int], destination: int, split: bool
-    ) -> DrawnRoute:
+    def route(self, source: int, links: Sequence[int], destination: int, split: bool) -> DrawnRoute:
         """The vertices from one host to another over some links, and those that are drawn.
 
         If messages are `split`, links of several rails are side by side.

@@ -224,9 +224,7 @@ class FlowTransport(Transport):
             slots[slot] = end
         return end
 
-    def new_end(
-        self, host: Any, index: int, swap: "Optional[dict[object, object]]"
-    ) -> End:
+    def new_end(self, host: Any, index: int, swap: "Optional[dict[object, object]]") -> End:
         """A host, or one of its rails, with the links from and to the centre of its zone."""
         end = End(host, index, bool(host.properties), swap)
         halves: Any = self.platform.halves(host)

@@ -236,7 +236,9 @@ def over_rails(
 
     Raises UsageError for a model that knows one network card in each host.
     """
-    most = max((len(host.rails.swaps) for host in platform.hosts if host.rails is not None), default=1)
+    most = max(
+        (len(host.rails.swaps) for host in platform.hosts if host.rails is not None), default=1
+    )
     wanted = settings.value("network/rails")
     if wanted is not None:
         most = min(most, wanted)

@@ -53,9 +53,7 @@ _OPTIONS = [  # fmt: skip
         "messages of a byte that a rank sends a second (osu_mbw_mr), with a measured preset",
         read.number,
     ),
-    Option(
-        "network/rails", "", "most rails that hosts with several network cards use", read.whole
-    ),
+    Option("network/rails", "", "most rails that hosts with several network cards use", read.whole),
     Option(
         "network/latency-factor",
         "",

@@ -74,7 +74,9 @@ class _Construction:
         for zone, definition in self._zones:
             self._connect(zone, definition)
         for host, rails in self._railed:
-            host.rails = Rails(rails, named_swaps(rails, partial(self._named, f"{rails.where}: links")))
+            host.rails = Rails(
+                rails, named_swaps(rails, partial(self._named, f"{rails.where}: links"))
+            )
         for zone, _ in self._zones:
             zone.seal(loopback)
         if not self._hosts:

@@ -128,7 +128,7 @@ class ClusterDef:
     `topology` is a kind of `zones` that builds clusters ("flat", "fat_tree", ...), and `shape` its
     parameters. `radical` holds inclusive ranges of host numbers, in the order of the hosts. In a
     flat cluster without `loopback`, `own_link` says whether messages of a host to itself cross its
-    link up and down, as in SimGrid. `bandwidth` and `latency` are those of the first of its `rails`.
+    link up and down, as in SimGrid. `bandwidth` and `latency` are those of its first rail.
     """
 
     name: str

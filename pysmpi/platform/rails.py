@@ -122,7 +122,9 @@ def read_rails(node: Node, of_cluster: bool) -> RailsDef:
         rails.separate = keys["separate"].switch()
     if "sizes" in keys:
         if rails.choice != BY_SIZE:
-            raise keys["sizes"].error(f"expected sizes only by choice {BY_SIZE}, got {rails.choice}")
+            raise keys["sizes"].error(
+                f"expected sizes only by choice {BY_SIZE}, got {rails.choice}"
+            )
         rails.sizes = tuple(one.parse(_bytes) for one in keys["sizes"].items())
         if len(rails.sizes) != rails.count - 1 or list(rails.sizes) != sorted(set(rails.sizes)):
             raise keys["sizes"].error(
@@ -188,9 +190,7 @@ def describe_rails(rails: RailsDef) -> str:
     return ", ".join(parts)
 
 
-def named_swaps(
-    rails: RailsDef, find: Callable[[str], Sequence[Link]]
-) -> list[dict[Link, Link]]:
+def named_swaps(rails: RailsDef, find: Callable[[str], Sequence[Link]]) -> list[dict[Link, Link]]:
     """The swaps of each rail of a host that names its links.
 
     `find` returns the link, or the two of a split-duplex link, of a name. Raises UsageError.

@@ -12,7 +12,7 @@ from pysmpi.platform.check import check
 from pysmpi.platform.zones import load_kinds
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-PAGES = ("platform", "platform-keys", "nodes", "placement", "simgrid-files")
+PAGES = ("platform", "platform-keys", "rails", "nodes", "placement", "simgrid-files")
 TEXT = "\n".join((REFERENCE / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)
 
 

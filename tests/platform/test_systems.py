@@ -9,6 +9,9 @@ from pysmpi.network.presets import HYBRID
 from pysmpi.platform import load, shipped
 from pysmpi.platform.loader import read, systems
 
+# Network cards of a node, by the public documents, where they are several.
+PORTS = {"frontier": 4, "aurora": 8, "alps": 4, "archer2": 2}
+
 
 def pingpong():
     from mpi4py import MPI
@@ -32,7 +35,10 @@ def test_there_are_twelve_that_are_not_machines_of_another_name():
 def test_a_system_states_its_source_and_has_a_measured_preset(name):
     definition = read(name)
     assert definition.name == name
-    assert definition.sources and "One port of the network" in definition.description
+    ports = "All ports of the network of a node" if name in PORTS else "One port of the network"
+    assert definition.sources and ports in definition.description
+    (cluster,) = definition.root.members
+    assert (cluster.rails.count if cluster.rails else 1) == PORTS.get(name, 1)
     assert HYBRID[definition.preset].measured
 
 
@@ -44,3 +50,33 @@ def test_a_byte_takes_the_latency_of_the_file(name):
         pingpong, 2, platform=name, map_by="node", compute="none", cfg={"smpi/wtime": "0"}
     )
     assert result.returns[0] == pytest.approx(route.latency, rel=0.01)
+
+
+def exchange(nbytes):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    half = comm.size // 2
+    comm.Barrier()
+    begin = MPI.Wtime()
+    if comm.rank < half:
+        comm.Send(bytearray(nbytes), comm.rank + half)
+    else:
+        comm.Recv(bytearray(nbytes), comm.rank - half)
+    return MPI.Wtime() - begin
+
+
+@pytest.mark.parametrize("name", sorted(PORTS))
+def test_ranks_of_a_node_use_all_of_its_ports(name):
+    """As many pairs of ranks as ports take as long as one; as many again take twice as long."""
+
+    def seconds(pairs):
+        result = pysmpi.run(
+            exchange, 2 * pairs, args=(1 << 24,), platform=name, map_by=f"ppr:{pairs}:node",
+            compute="none", cfg={"smpi/wtime": "0"},
+        )  # fmt: skip
+        return max(result.returns)
+
+    one = seconds(1)
+    assert seconds(PORTS[name]) == pytest.approx(one, rel=0.01)
+    assert seconds(2 * PORTS[name]) == pytest.approx(2 * one, rel=0.02)
