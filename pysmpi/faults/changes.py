@@ -297,7 +297,7 @@ class MachineChanges:
     def _turn(self, part: ChangingPart, off: bool) -> None:
         """A link goes off, or on: messages to come take other rails, or this one again."""
         rails = self._rails()
-        if rails is not None:
+        if rails is not None and part.link is not None:
             rails.turn(part.link, off)
             self._plan_anew()
 

@@ -184,9 +184,10 @@ class RailTransport(Transport):
     def _bandwidth(self, src: Host, dst: Host, lane: Lane) -> float:
         """The bandwidth (bytes/s) of a lane in the platform."""
         one, other = _swap(src, lane[0]), _swap(dst, lane[1])
-        return min(
-            swapped(link, one, other).bandwidth for link in self.flows.platform.way(src, dst)
-        )
+        links: list[Link] = [
+            swapped(link, one, other) for link in self.flows.platform.way(src, dst)
+        ]
+        return min(link.bandwidth for link in links)
 
 
 def _swap(host: Host, rail: int) -> dict[object, object] | None:

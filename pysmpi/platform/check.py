@@ -10,11 +10,12 @@ from textwrap import fill
 from typing import Any
 
 from pysmpi.errors import UsageError
+from pysmpi.platform.definition import RailsDef
 from pysmpi.platform.loader import load
 from pysmpi.platform.model import Host, Platform
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.node_show import node_keys, node_lines
-from pysmpi.platform.rails import RailsDef, describe_rails
+from pysmpi.platform.rails import describe_rails
 from pysmpi.platform.routing import resolve
 from pysmpi.platform.zones import Zone
 from pysmpi.text import count, seconds, size

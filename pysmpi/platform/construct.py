@@ -17,14 +17,16 @@ from pysmpi.platform.definition import (
     HostDef,
     LinkDef,
     PlatformDef,
+    RailsDef,
     RouteDef,
     RouterDef,
     ZoneDef,
 )
 from pysmpi.platform.model import Host, Link, NetPoint, Platform, Router
 from pysmpi.platform.numbers import MOST, read_count
+from pysmpi.platform.points import Rails
 from pysmpi.platform.profiles import OF_HOSTS
-from pysmpi.platform.rails import Rails, RailsDef, named_swaps
+from pysmpi.platform.rails import named_swaps
 from pysmpi.platform.units import parse_bandwidth, parse_time
 from pysmpi.platform.zones import ZONE_KINDS, LocalRoute, Zone, load_kinds
 from pysmpi.text import did_you_mean

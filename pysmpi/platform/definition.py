@@ -17,7 +17,6 @@ from pysmpi.python.records import record
 
 if TYPE_CHECKING:
     from pysmpi.platform.node_description import NodeDescription
-    from pysmpi.platform.rails import RailsDef
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -51,6 +50,28 @@ class DiskDef:
 
 # A point's x, y and height, in milliseconds (Dabek et al., Vivaldi. SIGCOMM 2004).
 Coordinates = tuple[float, float, float]
+
+
+@record
+class RailsDef:
+    """The rails of a host or a cluster: their number, and the rule that chooses among them.
+
+    `choice` is the name of a rule. Messages of `stripe_from` bytes and more are split over all
+    rails; None for no message. `sizes` are those (bytes) from which on the second rail and each
+    further one is used, by rule by-size. `others` are bandwidth (bytes/s) and latency (s) of the
+    rails of a cluster after the first, if they differ; None is as the first. `links` are the links
+    of a host by name: in each list the link in the routes, and that of each further rail in its
+    place. If they are `separate`, each rail is a network of its own.
+    """
+
+    count: int
+    choice: str = "by-block"
+    stripe_from: int | None = None
+    sizes: tuple[int, ...] = ()
+    separate: bool = False
+    others: list[tuple[float | None, float | None]] = field(default_factory=list)
+    links: list[list[str]] = field(default_factory=list)
+    where: str = ""
 
 
 @record

@@ -15,6 +15,7 @@ from pysmpi.platform.definition import (
     HostDef,
     LinkDef,
     PlatformDef,
+    RailsDef,
     RouteDef,
     RouterDef,
     ZoneDef,
@@ -22,7 +23,7 @@ from pysmpi.platform.definition import (
 from pysmpi.platform.model import Platform
 from pysmpi.platform.node_description import NodeDescription
 from pysmpi.platform.numbers import read_count
-from pysmpi.platform.rails import RailsDef, read_rails
+from pysmpi.platform.rails import read_rails
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.text import did_you_mean, whole
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pysmpi.errors import UsageError
-from pysmpi.platform.definition import NOTHING, DiskDef
+from pysmpi.platform.definition import NOTHING, DiskDef, RailsDef
 from pysmpi.platform.node_description import NodeDescription
-from pysmpi.platform.rails import Rails
 
 
 class NetPoint:
@@ -54,7 +53,7 @@ class Host(NetPoint):
         self.index = index
         self.node = node
         self.disks = disks
-        self.rails: Rails | None = None
+        self.rails: Rails | None = None  # set when all links are there
         self.speeds = speeds
         self.speed: float | None = speeds[pstate] if speeds else None
         self.cores = cores
@@ -99,6 +98,22 @@ class Link:
 
     def __repr__(self) -> str:
         return f"<Link {self.name}>"
+
+
+class Rails:
+    """The rails of a host: see `RailsDef`.
+
+    `swaps` maps, for each rail, links in routes to those that the rail has in their place.
+    """
+
+    __slots__ = ("definition", "swaps")
+
+    def __init__(self, definition: RailsDef, swaps: Sequence[Mapping[Link, Link]]) -> None:
+        self.definition = definition
+        self.swaps = swaps
+
+    def __repr__(self) -> str:
+        return f"<Rails: {len(self.swaps)}, {self.definition.choice}>"
 
 
 class Route(NamedTuple):

@@ -7,11 +7,11 @@ each rail is a network of its own (`separate`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pysmpi.errors import UsageError
+from pysmpi.platform.definition import RailsDef
 from pysmpi.platform.numbers import read_count
 from pysmpi.platform.units import (
     format_bandwidth,
@@ -21,7 +21,6 @@ from pysmpi.platform.units import (
     parse_size,
     parse_time,
 )
-from pysmpi.python.records import record
 from pysmpi.text import count
 
 if TYPE_CHECKING:
@@ -46,43 +45,6 @@ CHOICES = {
 # Rules by which both ends of a message choose; by the others, it arrives at the rail that it left.
 BY_PLACE = (BY_BLOCK, BY_CORE, BY_RANK)
 MOST = 64  # rails of a host
-
-
-@record
-class RailsDef:
-    """The rails in a file.
-
-    `choice` is a rule. Messages of `stripe_from` bytes and more are split over all rails; None for
-    no message. `sizes` are those (bytes) from which on the second rail and each further one is
-    used, by rule by-size. `others` are bandwidth (bytes/s) and latency (s) of the rails of a
-    cluster after the first, if they differ; None is as the first. `links` are the links of a host
-    by name: in each list the link in the routes, and that of each further rail in its place.
-    """
-
-    count: int
-    choice: str = BY_BLOCK
-    stripe_from: int | None = None
-    sizes: tuple[int, ...] = ()
-    separate: bool = False
-    others: list[tuple[float | None, float | None]] = field(default_factory=list)
-    links: list[list[str]] = field(default_factory=list)
-    where: str = ""
-
-
-class Rails:
-    """The rails of a host: see `RailsDef`.
-
-    `swaps` maps, for each rail, links in routes to those that the rail has in their place.
-    """
-
-    __slots__ = ("definition", "swaps")
-
-    def __init__(self, definition: RailsDef, swaps: Sequence[Mapping[Link, Link]]) -> None:
-        self.definition = definition
-        self.swaps = swaps
-
-    def __repr__(self) -> str:
-        return f"<Rails: {len(self.swaps)}, {self.definition.choice}>"
 
 
 def read_rails(node: Node, of_cluster: bool) -> RailsDef:
@@ -180,7 +142,7 @@ def rails_keys(rails: RailsDef) -> dict[str, Any]:
 
 def describe_rails(rails: RailsDef) -> str:
     """One line about rails."""
-    parts = [f"{rails.count} rails, choice {rails.choice}"]
+    parts = [f"{rails.count} rails, choice {rails.choice} ({CHOICES[rails.choice]})"]
     if rails.sizes:
         parts.append("from " + ", ".join(map(format_size, rails.sizes)))
     if rails.stripe_from is not None:

@@ -13,6 +13,7 @@ from pysmpi.errors import UsageError
 from pysmpi.platform.definition import SPLIT
 from pysmpi.platform.graph import JOINT, KEYS
 from pysmpi.platform.model import Host, Link, Platform
+from pysmpi.platform.rails import rails_keys
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -240,8 +241,6 @@ def _host_attributes(platform: Platform, host: Host) -> dict[str, object]:
     if host.properties:
         found["properties"] = _json(dict(host.properties))
     if host.rails is not None:
-        from pysmpi.platform.rails import rails_keys
-
         rule = rails_keys(host.rails.definition) | {"count": host.rails.definition.count}
         found["rails"] = _json({key: rule[key] for key in rule if key not in ("others", "links")})
     links = platform.way(host, host)

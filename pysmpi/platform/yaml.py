@@ -24,6 +24,7 @@ from pysmpi.platform.definition import (
     HostDef,
     LinkDef,
     PlatformDef,
+    RailsDef,
     RouteDef,
     RouterDef,
     ZoneDef,
@@ -42,7 +43,7 @@ from pysmpi.platform.profiles import (
     ProfileDef,
     check_profile,
 )
-from pysmpi.platform.rails import RailsDef, read_rails
+from pysmpi.platform.rails import read_rails
 from pysmpi.platform.units import parse_bandwidth, parse_speed, parse_time
 from pysmpi.platform.zones import load_kinds
 from pysmpi.text import real, whole

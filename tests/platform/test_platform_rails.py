@@ -189,7 +189,7 @@ def test_a_host_names_the_links_of_its_rails():
 
 def test_show_has_a_line_of_rails_and_simgrid_has_none():
     platform = machine({"count": 4, "choice": "by-rank", "stripe_from": "16KiB"})
-    line = "4 rails, choice by-rank, striped from 16KiB on"
+    line = "4 rails, choice by-rank (the ranks of a host in turn), striped from 16KiB on"
     assert line in show(platform).splitlines()
     assert describe(platform)["rails"] == [line]
     assert leaves_out(platform.definition) == ["rails but the first of each host"]

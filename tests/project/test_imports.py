@@ -72,6 +72,7 @@ LATE: dict[str, dict[str, str]] = {
     "pysmpi.platform.graph": {
         "json": _GRAPHS,
         "networkx": _GRAPHS,
+        "pysmpi.platform.nodes": _FORMAT,
         "pysmpi.platform.yaml": _FORMAT,
     },
     "pysmpi.platform.graph_files": {"networkx": _GRAPHS},
