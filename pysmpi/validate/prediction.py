@@ -109,7 +109,10 @@ def predict(job: MeasuredJob, options: Mapping[str, Any], repeats: int) -> Predi
             return {key: min(one.seconds) for key, one in only.times.items()}
 
         if cases & set(MESSAGES):
-            found.times.update(times("messages", 1, compute="none"))
+            found.times.update(times(",".join(MESSAGES), 1, compute="none"))
+        if "allreduce" in cases:
+            # Its additions are compute.
+            found.times.update(times("allreduce", repeats))
         if "triad" in cases:
             alone = _core_bandwidth(described, cfg)
             (seconds,) = times("memory", 1, compute=BLOCK, memory_bound=1.0).values()

@@ -23,16 +23,19 @@ import numpy as np
 from mpi4py import MPI
 
 PARTS = ("messages", "memory", "programs")
+CASES = ("latency", "bandwidth", "bidirectional", "message_rate", "allreduce", "alltoall")
 WINDOW = 64  # messages in flight, as in osu_bw
 SMALL = 8192  # bytes up to which OSU's programs repeat more often
 MOST = 1 << 26  # bytes of all blocks of an Alltoall on a rank
 COLLECTIVE = 1 << 20  # bytes, the largest of collectives
 RATES = (1, 8, 64, 512, 4096)  # bytes of messages whose rate is measured
+KEPT = (1 << 25) - (1 << 13)  # bytes, just below the largest block that glibc keeps
 # The script has these from `pysmpi validate script`: settings, and texts of programs by name.
 SETTINGS: dict[str, Any] = {}
 SOURCES: dict[str, str] = {}
 
 Values = list[float]
+Array = np.ndarray[Any, Any]
 
 
 def sizes(largest: int, factor: int = 2) -> list[int]:
@@ -57,9 +60,14 @@ class ScriptBench:
         """Turns of one repeat. All repeats together have as many as OSU's programs."""
         return 1 if self.once else max(1, (small if size <= SMALL else large) // self.repeats)
 
+    def _buffers(self, size: int) -> tuple[Array, Array]:
+        """A send and a receive buffer with memory of their own: they have been written."""
+        return np.full(size, 1, "b"), np.full(size, 2, "b")
+
     def latency(self, size: int) -> float:
         """One way of a ping-pong between ranks 0 and 1, as osu_latency."""
-        data, peer, turns = np.zeros(size, "b"), 1 - self.rank, self.turns(size, 1000, 100)
+        data, into = self._buffers(size)
+        peer, turns = 1 - self.rank, self.turns(size, 1000, 100)
         self.comm.Barrier()
         begin = 0.0
         for turn in range(turns + 1 + turns // 10):
@@ -67,15 +75,15 @@ class ScriptBench:
                 begin = MPI.Wtime()
             if self.rank == 0:
                 self.comm.Send(data, peer)
-                self.comm.Recv(data, peer)
+                self.comm.Recv(into, peer)
             else:
-                self.comm.Recv(data, peer)
+                self.comm.Recv(into, peer)
                 self.comm.Send(data, peer)
         return float(MPI.Wtime() - begin) / (2 * turns)
 
     def _windows(self, size: int, peer: int, sends: bool, both: bool) -> float:
         """Seconds of a window of messages; as osu_bw, or as osu_bibw in `both` directions."""
-        data, into, back = np.zeros(size, "b"), np.zeros(size, "b"), np.zeros(4, "b")
+        (data, into), back = self._buffers(size), np.zeros(4, "b")
         turns = self.turns(size, 100, 20)
         begin = 0.0
         self.comm.Barrier()
@@ -124,12 +132,12 @@ class ScriptBench:
 
     def allreduce(self, size: int) -> float:
         """Of an Allreduce of floats, as osu_allreduce."""
-        data, result = np.zeros(size // 4, "f"), np.zeros(size // 4, "f")
+        data, result = (one.view("f") for one in self._buffers(size))
         return self._calls(lambda: self.comm.Allreduce(data, result), size)
 
     def alltoall(self, size: int) -> float:
         """Of an Alltoall of `size` bytes for each pair, as osu_alltoall."""
-        data, result = np.zeros(size * self.size, "b"), np.zeros(size * self.size, "b")
+        data, result = self._buffers(size * self.size)
         return self._calls(lambda: self.comm.Alltoall(data, result), size)
 
     def triad(self) -> Values:
@@ -146,8 +154,8 @@ class ScriptBench:
                 took.append(MPI.Wtime() - begin)
         return [float(self.comm.allreduce(one)) / self.size for one in took]
 
-    def messages(self) -> Iterator[dict[str, object]]:
-        """All benchmarks of messages that this number of ranks has."""
+    def messages(self, parts: list[str]) -> Iterator[dict[str, object]]:
+        """The benchmarks of messages that this number of ranks has: all, or those in `parts`."""
         largest = int(SETTINGS["largest"])
         every = sizes(largest)
         most = min(largest, COLLECTIVE)
@@ -161,6 +169,8 @@ class ScriptBench:
             plan += [(self.allreduce, [size for size in sizes(most, 4) if size >= 4])]
             plan += [(self.alltoall, sizes(min(most, MOST // self.size), 4))]
         for case, chosen in plan:
+            if "messages" not in parts and case.__name__ not in parts:
+                continue
             for size in chosen:
                 seconds = [case(size) for _ in range(self.repeats)]
                 yield {"case": case.__name__, "bytes": size, "seconds": seconds}
@@ -235,14 +245,18 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("recording", help="results are appended to this file")
     parser.add_argument(
-        "--only", default=",".join(PARTS), help="parts, or names of programs (default: all)"
+        "--only", default=",".join(PARTS), help="parts, or names of cases (default: all)"
     )
     parser.add_argument("--simulated", type=int, default=0, help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     parts = chosen.only.split(",")
-    wrong = [part for part in parts if part not in (*PARTS, *SETTINGS["arguments"])]
+    known = (*PARTS, *CASES, *SETTINGS["arguments"])
+    wrong = [part for part in parts if part not in known]
     if wrong:
-        parser.error(f"--only: expected {', '.join((*PARTS, *SETTINGS['arguments']))}, got {wrong}")
+        parser.error(f"--only: expected {', '.join(known)}, got {', '.join(wrong)}")
+    # glibc returns the arrays of a program to the system, and clears them again, until one of this
+    # size has been freed. Programs are faster from then on, here and in a simulation.
+    np.empty(KEPT, "b")
     comm = MPI.COMM_WORLD
     bench = ScriptBench(comm, chosen.simulated)
     may = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -274,9 +288,8 @@ def main(arguments: list[str]) -> None:
         python=platform.python_version(), numpy=np.__version__, system=platform.platform(),
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), settings=SETTINGS,
     )  # fmt: skip
-    if "messages" in parts:
-        for fields in bench.messages():
-            write(**fields)
+    for fields in bench.messages(parts):
+        write(**fields)
     if "memory" in parts:
         nbytes = 5 * 8 * int(SETTINGS["elements"])
         write(case="triad", bytes=nbytes, seconds=bench.triad())

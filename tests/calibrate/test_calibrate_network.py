@@ -307,3 +307,17 @@ def test_ranks_of_one_computer_are_kept_apart():
     # On two computers each has its own cores.
     with apart(SimpleNamespace(rank=0, allgather=lambda mine: [mine, ("other", mine[1])])):
         assert os.sched_getaffinity(0) == before
+
+
+def test_buffers_have_memory_of_their_own():
+    """Pages that nobody has written are all one page, which no message of a program sends."""
+
+    def written():
+        from mpi4py import MPI
+
+        from pysmpi.calibrate.network_program import NetworkBench
+
+        bench = NetworkBench(MPI.COMM_WORLD, 100)
+        return bool(bench.out.all() and bench.into.all())
+
+    assert pysmpi.run(written, 2).returns == [True, True]

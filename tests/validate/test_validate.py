@@ -512,3 +512,14 @@ def test_errors_are_written_for_people() -> None:
     assert [percent(0.0244, "+"), percent(-0.5, "+"), percent(9.99), percent(87.118, "+")] == [
         "+2.4%", "-50.0%", "999.0%", "+8,712%",
     ]  # fmt: skip
+
+
+def test_a_part_or_a_case_is_measured_alone(status: Status) -> None:
+    assert status("validate", "script", "--class", "S", "--largest", "1KiB")[0] == 0
+    run = ("run", "-q", "-n", "2", "--compute", "none", "validate.py", "v.jsonl", "--only")
+    assert status(*run, "allreduce,npb_cg", "--simulated", "1")[0] == 0
+    (only,) = read(["v.jsonl"]).jobs
+    assert {case for case, _ in only.times} == {"allreduce", "npb_cg"}
+    code, _, err = status(*run, "allreduce,npb_xx")
+    assert code == 2 and "expected messages, memory, programs, latency" in err
+    assert "got npb_xx" in err
