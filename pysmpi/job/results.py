@@ -10,7 +10,8 @@ from pysmpi import text
 from pysmpi.job.options import Options
 from pysmpi.kernel.process import Process
 from pysmpi.machine import Machine
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.exporting import ON_DEVICES
+from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.platform.placement import Slot
 from pysmpi.ranks.outcomes import Outcome
 from pysmpi.ranks.simulation import Simulation
@@ -76,7 +77,7 @@ def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Res
         error=error,
         steady=timing.report() if isinstance(timing, SteadyTiming) else None,
         blocks=timing.report() if isinstance(timing, ConstantTiming) else None,
-        remarks=[*job.remarks, *_shared_cores(machine.slots)],
+        remarks=[*job.remarks, *_shared_cores(machine.slots), *_on_devices(universe)],
         data=job.options.data,
         unreceived=unreceived(simulation) if status == 0 else None,
         lost=list(simulation.lost),
@@ -84,6 +85,17 @@ def result_of(job: EndedJob, wall: float, status: int, error: str | None) -> Res
         options=plain(job.options.given()),
         command=job.command,
     )
+
+
+def _on_devices(universe: Universe) -> list[str]:
+    """A remark if programs have buffers in memory of accelerators."""
+    types = sorted(ON_DEVICES.of(universe))
+    if not types:
+        return []
+    return [
+        f"buffers on accelerators ({', '.join(types)}) are in the memory of the host here: the "
+        "links of accelerators to each other and to network cards are not modelled"
+    ]
 
 
 def _shared_cores(slots: Sequence[Slot]) -> list[str]:

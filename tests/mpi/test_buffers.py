@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pysmpi
 from pysmpi.mpi.base import exporting, plain_exporter
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.exporting import acquire, address_of
@@ -313,3 +314,22 @@ def test_cuda_array_interface():
             acquire(Device(values, **changes), writable=True)
     with pytest.warns(RuntimeWarning):
         acquire(Device(values, descr=[("", "<f4"), ("", "<f4")]))
+
+
+def ring(kind):
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    values, found = np.full(4, comm.rank, "i4"), np.zeros(4, "i4")
+    if kind is Device:
+        values, found = Device(values), Device(found)
+    comm.Sendrecv(values, (comm.rank + 1) % 2, recvbuf=found, source=(comm.rank + 1) % 2)
+    return np.array(found.values if kind is Device else found).tolist()
+
+
+@pytest.mark.parametrize("kind", [Device, np.ndarray])
+def test_a_run_tells_that_buffers_are_on_devices(kind):
+    result = pysmpi.run(ring, 2, args=(kind,), compute="none")
+    assert result.returns == [[1] * 4, [0] * 4]
+    told = [remark for remark in result.remarks if "accelerators (Device)" in remark]
+    assert len(told) == (kind is Device) and len(told) == len(result.remarks)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 # Kinds of memory: 0 is the buffer protocol, others are DLPack's device types.
 CPU, CUDA, CUDA_HOST, ROCM_HOST, CUDA_MANAGED = 1, 2, 3, 11, 13
+OF_HOSTS = frozenset((0, CPU, CUDA_HOST, ROCM_HOST))
 ACCESSIBLE = frozenset((0, CPU, CUDA_HOST, ROCM_HOST, CUDA_MANAGED))
 
 

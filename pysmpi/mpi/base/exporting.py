@@ -15,7 +15,9 @@ import numpy as np
 
 from pysmpi.mpi.base import devices
 from pysmpi.mpi.base.exceptions import named
-from pysmpi.mpi.base.exported import Exported
+from pysmpi.mpi.base.exported import OF_HOSTS, Exported
+from pysmpi.mpi.base.ranks import Universe, current
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.internal_errors import touches_program
 
 try:
@@ -24,6 +26,9 @@ except ImportError:  # installed without a C compiler
     from pysmpi.mpi.base.plain_exporter import Exporter  # type: ignore[assignment]
 
 __all__ = ["Exporter", "acquire", "address_of", "flat"]
+
+# The types of the objects on devices whose memory a run has accessed.
+ON_DEVICES: StateSlot[Universe, set[str]] = StateSlot(Universe, set)
 
 _BYTE = np.dtype(np.uint8)
 _address = ctypes.addressof
@@ -91,7 +96,10 @@ def _foreign(obj: object, writable: bool) -> Exported | None:
     """Memory through DLPack or the CUDA array interface, None if the object has neither."""
     if not (hasattr(obj, "__dlpack__") or hasattr(obj, "__cuda_array_interface__")):
         return None
-    return devices.acquire(obj, writable)
+    found = devices.acquire(obj, writable)
+    if found.kind not in OF_HOSTS:
+        ON_DEVICES.of(current().universe).add(type(obj).__name__)
+    return found
 
 
 def address_of(memory: Any) -> int:
