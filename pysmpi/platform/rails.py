@@ -8,7 +8,7 @@ each rail is a network of its own (`separate`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import RailsDef
@@ -110,9 +110,9 @@ def _read_other(node: Node) -> tuple[float | None, float | None]:
     return bandwidth, keys["latency"].parse(parse_time) if "latency" in keys else None
 
 
-def rails_keys(rails: RailsDef) -> dict[str, Any]:
+def rails_keys(rails: RailsDef) -> dict[str, object]:
     """The keys that `read_rails` reads as these rails."""
-    keys: dict[str, Any] = {}
+    keys: dict[str, object] = {}
     if not rails.others and not rails.links:
         keys["count"] = rails.count
     if rails.choice != BY_BLOCK:
