@@ -59,6 +59,7 @@ BY_OTHERS = [
     ),
     ("docs/reference/platform*.md", "name: ", PLATFORMS),
     ("docs/reference/nodes.md", "name: ", PLATFORMS),
+    ("docs/reference/rails.md", "name: ", PLATFORMS),
     ("docs/reference/platform.md", "load(", "tests/platform/test_platform_docs.py"),
     (
         "docs/reference/placement.md",
