@@ -118,8 +118,10 @@ LIBRARY = "psm_mpich.so"
 INTERFACES = {"openmpi": "psm_ompi.so", "standard": "psm_std.so", "fortran": "psm_fort.so"}
 PROCESSORS = ("x86_64", "aarch64")
 
-# They serve memory folding, huge pages and the watch of threads, which need its system calls.
+# They serve searches, memory folding, huge pages and the watch of threads, which need its system
+# calls.
 IN_C_ON_LINUX = [
+    "pysmpi/explore/rewinding",
     "pysmpi/folding/hooks",
     "pysmpi/job/huge_pages",
     "pysmpi/waiting/stalls/watch",

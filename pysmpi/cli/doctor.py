@@ -105,7 +105,8 @@ IN_C = (
 )  # fmt: skip
 IN_C_ON_LINUX = (
     "pysmpi.abi.engine", "pysmpi.abi.fortran", "pysmpi.abi.openmpi", "pysmpi.abi.standard",
-    "pysmpi.folding.hooks", "pysmpi.job.huge_pages", "pysmpi.waiting.stalls.watch",
+    "pysmpi.explore.rewinding", "pysmpi.folding.hooks", "pysmpi.job.huge_pages",
+    "pysmpi.waiting.stalls.watch",
 )  # fmt: skip
 
 

@@ -34,7 +34,14 @@ from pysmpi.explore.executions import (
 )  # fmt: skip
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
-from pysmpi.explore.snapshot import Snapshot, SnapshotServer, possible
+from pysmpi.explore.snapshot import (
+    Requests,
+    SharedDigests,
+    Snapshot,
+    SnapshotServer,
+    Worker,
+    possible,
+)  # fmt: skip
 from pysmpi.explore.untimed import Untimed
 from pysmpi.explore.warming import warm
 from pysmpi.isolation import simulator
@@ -65,13 +72,17 @@ class _InChild(BaseException):
 
 
 class _Child:
-    """An execution; one of a snapshot has no process number here."""
+    """An execution: a process with a file for its answer, or of a worker of the snapshot."""
 
-    def __init__(self, pid: int | None, tag: object, output: IO[bytes], answer: IO[bytes]) -> None:
+    def __init__(
+        self, tag: object, output: IO[bytes], pid: int = 0, answer: IO[bytes] | None = None,
+        worker: Worker | None = None,
+    ) -> None:  # fmt: skip
         self.pid = pid
         self.tag = tag
         self.output = output
         self.answer = answer
+        self.worker = worker
         self.begun = time.monotonic()
         self.killed = False
 
@@ -93,10 +104,11 @@ class Executor(Untimed, LimitedExecutions):
         self.jobs = jobs
         self.timeout = timeout
         self.done = 0
-        # By the descriptor of a pipe that an execution closes at its end.
+        # By the descriptor of a pipe that an execution closes at its end, or of a worker's socket.
         self._running: dict[int, _Child] = {}
         self._snapshot: Snapshot | None = None
         self._server: SnapshotServer | None = None  # in the process of a snapshot
+        self._requests: Requests | None = None  # in a worker
         self._end = -1  # of an execution: the pipe that it closes
         self._decider: Decider | None = None
         self._answer: IO[bytes] | None = None
@@ -180,15 +192,12 @@ class Executor(Untimed, LimitedExecutions):
         interruption.check()
         snapshot = self._snapshot_for(decider)
         if snapshot is not None:
-            output, answer = _file(), _file()
-            mine, its = _pipe()
-            descriptors = output.fileno(), answer.fileno(), its
-            begun = snapshot.begin(mine, cast(Observer, decider), descriptors)
-            _close(its)
-            if begun:
-                self._running[mine] = _Child(None, tag, output, answer)
+            worker = snapshot.begin(cast(Observer, decider))
+            if worker is not None:
+                self._running[worker.connection.fileno()] = _Child(
+                    tag, worker.output, worker=worker
+                )
                 return
-            _close(mine)
             self._drop_snapshot()
         self._begin(decider, tag)
 
@@ -203,7 +212,7 @@ class Executor(Untimed, LimitedExecutions):
         if pid:
             _close(its)
             if server is None:
-                self._running[mine] = _Child(pid, tag, output, answer)
+                self._running[mine] = _Child(tag, output, pid, answer)
             else:
                 _close(mine)
             return pid
@@ -239,7 +248,7 @@ class Executor(Untimed, LimitedExecutions):
         mine, its = socket.socketpair()
         child = self._begin(beginning, None, its)
         its.close()
-        snapshot = self._snapshot = Snapshot(decider, child, mine)
+        snapshot = self._snapshot = Snapshot(decider, child, mine, _file)
         if not snapshot.stands(self.timeout):
             self._drop_snapshot()
             self.snapshots = False
@@ -249,9 +258,7 @@ class Executor(Untimed, LimitedExecutions):
         """End the process of the snapshot, and executions in it."""
         snapshot, self._snapshot = self._snapshot, None
         if snapshot is not None:
-            snapshot.connection.close()
-            _kill(snapshot.child, signal.SIGKILL)
-            _waitpid(snapshot.child, 0)
+            snapshot.close()
 
     def next(self) -> tuple[Any, Trial]:
         """Wait for the end of an execution; return its tag and its outcome."""
@@ -267,29 +274,34 @@ class Executor(Untimed, LimitedExecutions):
                 number = ready[0][0]
                 return self._ended(number, self._running.pop(number))
             now = time.monotonic()
-            for number, child in self._running.items():
+            for child in self._running.values():
                 if now - child.begun > self.timeout and not child.killed:
                     child.killed = True
-                    self._kill_child(number, child)
+                    self._kill_child(child)
 
-    def _kill_child(self, number: int, child: _Child) -> None:
-        if child.pid is not None:
+    @staticmethod
+    def _kill_child(child: _Child) -> None:
+        if child.worker is not None:
+            child.worker.kill()
+        else:
             _kill(child.pid, signal.SIGKILL)
-        elif self._snapshot is not None:
-            self._snapshot.kill(number)
-
-    def _wait_for(self, number: int, child: _Child) -> int:
-        """Wait for the end of the process of an execution; its status."""
-        if child.pid is not None:
-            return _waitpid(child.pid, 0)[1]
-        return signal.SIGKILL if self._snapshot is None else self._snapshot.status(number)
 
     def _ended(self, number: int, child: _Child) -> tuple[object, Trial]:
         self.done += 1
-        child.answer.seek(0)
-        data = child.answer.read()
-        status = 0 if data and child.pid is None else self._wait_for(number, child)
-        _close(number)  # not before: the execution has its number
+        worker, answer = child.worker, child.answer
+        if worker is not None:
+            data = worker.answer()
+            output = _pread(child.output.fileno(), OUTPUT, 0)
+            status = worker.snapshot.end(worker, not data)
+        else:
+            assert answer is not None
+            status = _waitpid(child.pid, 0)[1]
+            _close(number)
+            answer.seek(0)
+            data = answer.read()
+            answer.close()
+            output = _pread(child.output.fileno(), OUTPUT, 0)
+            child.output.close()
         execution: Trial
         if data:
             execution = pickle.loads(data)
@@ -306,19 +318,19 @@ class Executor(Untimed, LimitedExecutions):
             else:
                 code = os.waitstatus_to_exitcode(status)
                 execution.error = f"the execution ended with status {code} and no result"
-        child.output.seek(0)
-        execution.output = child.output.read(OUTPUT)
-        child.output.close()
-        child.answer.close()
+        execution.output = output
         return child.tag, execution
 
     def stop(self) -> list[object]:
         """Kill all executions; return their tags."""
         tags = [child.tag for child in self._running.values()]
         for number, child in self._running.items():
-            self._kill_child(number, child)
-            self._wait_for(number, child)
-            _close(number)
+            self._kill_child(child)
+            if child.worker is not None:
+                child.worker.close()
+            else:
+                _waitpid(child.pid, 0)
+                _close(number)
         self._running.clear()
         self._drop_snapshot()
         return tags
@@ -327,8 +339,8 @@ class Executor(Untimed, LimitedExecutions):
 
     def _stand(self, server: SnapshotServer) -> None:
         """The first choice: be the snapshot of executions. It returns in each of these."""
-        output, answer = self._output, self._answer
-        assert output is not None and answer is not None and isinstance(self._decider, Observer)
+        output = self._output
+        assert output is not None and isinstance(self._decider, Observer)
         sys.stdout.flush()
         sys.stderr.flush()
         if self._files.outside or not server.resources.same():
@@ -336,22 +348,24 @@ class Executor(Untimed, LimitedExecutions):
         self._decider.stand()
         written = _pread(output.fileno(), OUTPUT, 0)
         parent = _getpid()
-        requested = server.serve()
-        if requested is None:
+        asked = server.serve()
+        if asked is None:
             _leave(0)
         end_with_parent(parent)
         simulator.begin()
         self._server = None
-        part, descriptors = requested
-        for new, old in zip(descriptors, (output.fileno(), answer.fileno(), self._end)):
-            _dup2(new, old, False)
-            _close(new)
+        lasting, (connection, its, file) = asked
+        _dup2(its, output.fileno(), False)
+        known = SharedDigests(file)
+        for descriptor in (its, file, self._end):
+            _close(descriptor)
         redirect(output.fileno())
-        if written:
-            output.write(written)
-            output.flush()
+        requests = self._requests = Requests(lasting, connection, output.fileno(), written, known)
+        part = requests.take()
+        if part is None:
+            _leave(0)
         self._begun = time.perf_counter()
-        self._decider.continue_with(part.prefix, part.sleep, part.delayed, server.memory)
+        self._decider.continue_with(part.prefix, part.sleep, part.delayed, requests.memory)
 
     def _report(self, result: Result) -> None:
         sys.stdout.flush()
@@ -364,7 +378,7 @@ class Executor(Untimed, LimitedExecutions):
         self._send(execution)
 
     def _send(self, execution: Trial) -> None:
-        decider, answer = self._decider, self._answer
+        decider, answer, requests = self._decider, self._answer, self._requests
         assert answer is not None and decider is not None
         execution.seconds = time.perf_counter() - self._begun
         execution.trace = decider.summary()
@@ -373,9 +387,12 @@ class Executor(Untimed, LimitedExecutions):
         execution.outside = self._files.outside
         if self.done == 0:
             execution.modules = [name for name in sys.modules if name not in self._modules]
-        pickle.dump(execution, answer)
-        answer.flush()
-        _close(self._end)  # this execution's memory is released beside the next one
+        if requests is not None:
+            requests.answer(pickle.dumps(execution, 5), not execution.outside)
+        else:
+            pickle.dump(execution, answer)
+            answer.flush()
+            _close(self._end)  # this execution's memory is released beside the next one
         _leave(0)
 
 

@@ -33,6 +33,14 @@ class KnownStates:
         self.states: dict[bytes, Any] = {}
         self.idle: set[bytes] = set()
 
+    def knows(self, state: bytes) -> bool:
+        """Whether a state was met."""
+        return state in self.states
+
+    def leads_back(self, state: bytes) -> bool:
+        """Whether a test that sees nothing leads back to a state of a rank."""
+        return state in self.idle
+
     def __getstate__(self) -> dict[str, Any]:
         """On another computer an execution looks for no states: the search does it later."""
         return {"states": {}, "idle": self.idle}
@@ -231,13 +239,17 @@ class Observer:
             return None, []
         refusals = [one for one in options if one.kind == TEST and one.answer == NO]
         if self._refused is not None:
-            pid, event, state = self._refused
+            pid, event, before = self._refused
             self._refused = None
-            if event == number - 1 and states.at_test(pid) == state:
-                self.new_idle.append(state)
-                memory.idle.add(state)
-        idle = [one.name for one in refusals if states.at_test(one.pid) in memory.idle]
-        if digest in memory.states or digest in self._own:
+            if event == number - 1 and states.at_test(pid) == before:
+                self.new_idle.append(before)
+                memory.idle.add(before)
+        idle = []
+        for one in refusals:
+            state = states.at_test(one.pid)
+            if state is not None and memory.leads_back(state):
+                idle.append(one.name)
+        if memory.knows(digest) or digest in self._own:
             if len(refusals) < len(options):
                 self.met = digest
                 self._stop()

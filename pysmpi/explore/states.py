@@ -65,7 +65,7 @@ _BARRIERS = ("barrier", "ibarrier")
 _LIBRARIES = ("pysmpi", "mpi4py")
 _ATOMS = (int, float, complex, str, bytes, type(None), numpy.ndarray, numpy.generic)
 _MOST_OPAQUE = 8  # descriptions of a rank that fail, until no more are tried
-_SIZE = 12  # bytes of a digest
+DIGEST = 12  # bytes of a digest
 
 
 class States:
@@ -324,7 +324,7 @@ class RankReader:
                 continue
             hidden = unused if name == "__main__" else ()
             for key, one in list(space.items()):
-                if key.startswith("__") and key.endswith("__"):
+                if key[:2] == "__" and key[-2:] == "__":
                     continue
                 if key in hidden and isinstance(one, _ATOMS):
                     continue
@@ -514,4 +514,4 @@ def _digest(parts: Any) -> bytes:
         data = marshal.dumps(parts, 2)
     except ValueError:
         data = repr(parts).encode()
-    return blake2b(data, digest_size=_SIZE).digest()
+    return blake2b(data, digest_size=DIGEST).digest()

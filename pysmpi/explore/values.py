@@ -31,6 +31,7 @@ _BUILTIN = (
 )
 # Attributes of classes that no statement of a program changes.
 _HIDDEN = frozenset(("__dict__", "__weakref__", "__doc__", "__module__", "_abc_impl"))
+_NOTHING = (None, None, None)
 # A class with one of these says itself what its instances are.
 _CHOSEN = ("__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
 
@@ -55,12 +56,13 @@ class Values:
 
     def met(self, value: object) -> bool:
         """Whether an object was described before; if so, refer to it, else remember it."""
-        number = self._numbers.get(id(value))
-        if number is not None:
+        alive = self._alive
+        count = len(alive)
+        number = self._numbers.setdefault(id(value), count)
+        if number != count:
             self.parts.append(("again", number))
             return True
-        self._numbers[id(value)] = len(self._alive)
-        self._alive.append(value)
+        alive.append(value)
         if len(self.parts) > MOST:
             raise Opaque
         return False
@@ -78,10 +80,10 @@ class Values:
         elif kind is dict:
             if not self.met(value):
                 self.mapping(value)
-        elif isinstance(value, types.FunctionType):
+        elif kind is types.FunctionType:  # without subclasses
             if not self.met(value):
                 self._function(value)
-        elif isinstance(value, type):
+        elif kind is type or isinstance(value, type):
             self._class(value)
         elif isinstance(value, types.ModuleType):
             self.parts.append(("module", value.__name__))
@@ -138,8 +140,12 @@ class Values:
         self.parts.append(("function", function.__module__, code.co_qualname, code.co_firstlineno))
         if (function.__module__ or "").partition(".")[0] in ("pysmpi", "mpi4py"):
             return
-        for one in (function.__defaults__, function.__kwdefaults__, function.__closure__):
-            self.value(one)
+        inner = function.__defaults__, function.__kwdefaults__, function.__closure__
+        if inner == _NOTHING:
+            self.parts += _NOTHING
+        else:
+            for one in inner:
+                self.value(one)
         if function.__dict__:
             self.value(function.__dict__)
 

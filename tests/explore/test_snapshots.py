@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pysmpi.cli.main import status_of
+from pysmpi.explore import snapshot
 from pysmpi.explore.executions import Executions, Trial
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.snapshot import possible
@@ -26,7 +27,7 @@ PROGRAMS = [
     for path in sorted((Path(__file__).parent / "programs").glob("*.py"))
     if "empty(" not in path.read_text()
 ]
-MOST = 12  # executions of a program
+MOST = 30  # executions of a program
 
 linux = pytest.mark.skipif(not possible(), reason="snapshots need the files of Linux in /proc")
 
@@ -49,13 +50,14 @@ def test_searches_find_the_same_with_snapshots(
     words = ["explore", "-q", "-n", "3", "-j", "1", "--keep-going", "--no-shrink"]
     words += ["--database", "none", "--runs", str(MOST), "--json", "found.json", str(path)]
     outcomes = []
-    for snapshots in (True, False):
+    for snapshots, many in ((True, 0), (True, MOST), (False, 0)):
         monkeypatch.setattr(Executor, "snapshots", snapshots)
+        monkeypatch.setattr(snapshot, "MANY", many)
         status = status_of(words)
         found = json.loads(Path("found.json").read_text())
         del found["seconds"]
         outcomes.append((status, capfd.readouterr(), found))
-    assert outcomes[0] == outcomes[1]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 def gather(before: Callable[[Any], Any], after: Callable[[Any], Any]) -> object:
