@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pysmpi.checkers.describing import place
+from pysmpi.checkers.describing import communicator_handle, communicator_of, place
+from pysmpi.checkers.order import group_of
 from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.thread_clocks import ThreadClocks
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    PROC_NULL,
     THREAD_FUNNELED,
     THREAD_MULTIPLE,
     THREAD_SERIALIZED,
@@ -13,6 +18,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding
 
 
@@ -24,9 +30,15 @@ class ThreadLevel(Diagnostic):
     with `THREAD_SERIALIZED` one thread at a time. mpi4py asks for `THREAD_MULTIPLE` unless
     `mpi4py.rc` says otherwise.
 
+    Also with `THREAD_MULTIPLE`: threads whose collective calls on one communicator have no order,
+    and a thread that receives the message which another one has found by `Probe` or `Iprobe`.
+    Locks, queues, events, and the start and end of threads are an order.
+
     ## Why it is bad
 
-    A library without locks for threads corrupts its data.
+    A library without locks for threads corrupts its data. Collective calls of two threads match in
+    another order in each rank. A message that is gone leaves its thread waiting, or with another
+    message than it has made room for.
 
     ## Example
 
@@ -40,10 +52,13 @@ class ThreadLevel(Diagnostic):
     ## What to do
 
     Ask for `THREAD_MULTIPLE`, and test `MPI.Query_thread()`; or make all calls in the main thread.
+    Give each thread a communicator of its own (`comm.Dup()`). Use `Mprobe` or `Improbe`, and
+    receive by the `Message` that they return.
 
     ## References
 
-    MPI 4.1, section 11.6 (MPI and threads).
+    MPI 4.1, sections 11.6 (MPI and threads), 6.14 (correctness of collective calls) and 3.8.2
+    (matching probe).
     """
 
     code = "PSM125"
@@ -55,16 +70,59 @@ _NAMES = {
     THREAD_FUNNELED: "THREAD_FUNNELED",
     THREAD_SERIALIZED: "THREAD_SERIALIZED",
 }
+_PROBES = frozenset(("Probe", "probe", "Iprobe", "iprobe"))
+_RECEIVES = frozenset(
+    "Recv recv Irecv irecv Mprobe mprobe Improbe improbe Sendrecv sendrecv Isendrecv "
+    "Sendrecv_replace Isendrecv_replace".split()
+)
 _ANYWHERE = frozenset(("Query_thread", "Is_thread_main", "Is_initialized", "Is_finalized"))
 
 
-@checker("threads", "calls of threads against the thread level of their rank")
+class ThreadCall:
+    """A call of a thread: its place in the order of the threads of its rank."""
+
+    __slots__ = ("call", "event")
+
+    def __init__(self, call: MpiCall, event: tuple[int, int]) -> None:
+        self.call = call
+        self.event = event
+
+
+class FoundMessage:
+    """A message that a probe of a thread has found, and its receive by this thread, if any."""
+
+    __slots__ = ("probe", "received")
+
+    def __init__(self, probe: ThreadCall) -> None:
+        self.probe = probe
+        self.received: ThreadCall | None = None
+
+
+@checker("threads", "calls of threads against the thread level of their rank, and each other")
 class ThreadChecks(Checker):
-    """Compares the thread of each call with the thread level of its rank."""
+    """Compares the thread of each call with the thread level of its rank, and with other threads.
+
+    Calls are compared with those of other threads of the rank once it has a second one.
+    """
 
     def __init__(self) -> None:
         self.inside: dict[int, dict[int, MpiCall]] = {}  # by pid, the calls of its threads
         self.inits: dict[int, MpiCall] = {}
+        self.clocks = ThreadClocks()
+        # By pid and communicator, of each thread: its last collective call, its last receive, and
+        # the messages that it has found, by source and tag.
+        self.collective: dict[tuple[int, object], dict[int, ThreadCall]] = {}
+        self.received: dict[tuple[int, object], dict[tuple[int, int, int], ThreadCall]] = {}
+        self.probed: dict[tuple[int, object], dict[tuple[int, int, int], FoundMessage]] = {}
+        self.reported: set[object] = set()
+
+    def begin(self, simulation: Simulation) -> None:
+        """Follow the locks of threads."""
+        self.clocks.begin()
+
+    def close(self) -> None:
+        """Follow them no more."""
+        self.clocks.end()
 
     def call_made(self, call: MpiCall) -> None:
         """Look at the thread."""
@@ -78,6 +136,7 @@ class ThreadChecks(Checker):
             return
         level = environment.thread_level
         if level == THREAD_MULTIPLE:
+            self._among_threads(call)
             return
         others = self.inside.setdefault(rank.pid, {})
         main = call.fiber is rank.fiber
@@ -88,12 +147,91 @@ class ThreadChecks(Checker):
         others[id(call)] = call
 
     def call_returned(self, call: MpiCall, result: object) -> None:
-        """The thread leaves the call."""
+        """The thread leaves the call; a probe may have found a message."""
         self.inside.get(call.rank.pid, {}).pop(id(call), None)
+        if call.name in _PROBES and (result or call.name[0] in "Pp"):
+            key, envelope = _envelope(call)
+            event = self.clocks.now(call.fiber, call.rank)
+            messages = self.probed.setdefault(key, {})
+            messages[event[0], *envelope] = FoundMessage(ThreadCall(call, event))
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """The thread leaves the call."""
         self.inside.get(call.rank.pid, {}).pop(id(call), None)
+
+    # Threads against each other.
+
+    def _among_threads(self, call: MpiCall) -> None:
+        group = group_of(call)
+        if group is not None:
+            calls = self.collective.setdefault((call.rank.pid, group.key), {})
+            event = self.clocks.now(call.fiber, call.rank)
+            for other in calls.values():
+                if other.event[0] != event[0] and not self.clocks.knows(call.fiber, other.event):
+                    self._unordered(call, other.call, group.noun or "the communicator")
+            calls[event[0]] = ThreadCall(call, event)
+        elif call.name in _RECEIVES and call.kind is CallKind.POINT_TO_POINT:
+            self._receives(call)
+
+    def _receives(self, call: MpiCall) -> None:
+        """A thread takes a message: perhaps one that a probe of another thread has found."""
+        key, envelope = _envelope(call)
+        number, count = self.clocks.now(call.fiber, call.rank)
+        mine = ThreadCall(call, (number, count))
+        for (thread, *theirs), message in list(self.probed.get(key, {}).items()):
+            if not _meet(envelope, (theirs[0], theirs[1])):
+                continue
+            if thread == number:
+                if message.received is None:
+                    message.received = mine
+                    self._after_others(key, message, call)
+            elif message.received is None or not self.clocks.knows(
+                call.fiber, message.received.event
+            ):
+                self._taken(message.probe.call, call)
+        self.received.setdefault(key, {})[number, *envelope] = mine
+
+    def _after_others(self, key: tuple[int, object], message: FoundMessage, call: MpiCall) -> None:
+        """Receives of other threads that the probe does not follow could take its message."""
+        probe = message.probe
+        for (thread, *theirs), other in self.received.get(key, {}).items():
+            if thread != probe.event[0] and _meet(_envelope(probe.call)[1], (theirs[0], theirs[1])):
+                if not self.clocks.knows(probe.call.fiber, other.event):
+                    self._taken(probe.call, other.call)
+
+    def _taken(self, probe: MpiCall, receive: MpiCall) -> None:
+        key = "probe", probe.rank.pid, probe.site, receive.site
+        if key not in self.reported:
+            self.reported.add(key)
+            self.session.report(
+                Finding(
+                    ThreadLevel,
+                    f"{receive.name} of a thread can take the message that {probe.name} of another "
+                    "one has found",
+                    [place(receive, "in a thread"), place(probe, "in another thread")],
+                    "MPI 4.1, section 3.8.2: only a matching probe lets no other thread receive "
+                    "the message",
+                    "use Mprobe or Improbe and receive by its Message, or hold a lock from the "
+                    "probe to the receive",
+                )
+            )
+
+    def _unordered(self, call: MpiCall, other: MpiCall, noun: str) -> None:
+        key = "collective", call.rank.pid, frozenset((call.site, other.site))
+        if key not in self.reported:
+            self.reported.add(key)
+            self.session.report(
+                Finding(
+                    ThreadLevel,
+                    f"{call.name} and {other.name} of two threads on one "
+                    f"{noun.removeprefix('the ')}, without an order",
+                    [place(call, "in a thread"), place(other, "in another thread")],
+                    "MPI 4.1, section 6.14: the threads of a process make collective calls on a "
+                    "communicator one after another, in the same order in every process",
+                    "give each thread a communicator of its own (Dup), or let one thread make the "
+                    "calls",
+                )
+            )
 
     def _report(self, call: MpiCall, other: MpiCall | None, level: int) -> None:
         places = [place(call, "in a thread")]
@@ -117,3 +255,26 @@ class ThreadChecks(Checker):
                 "ask for THREAD_MULTIPLE, or make the calls in one thread",
             )
         )
+
+
+def _envelope(call: MpiCall) -> tuple[tuple[int, object], tuple[int, int]]:
+    """The rank and the communicator of a call that looks for a message, its source and tag."""
+    arguments = call.arguments
+    communicator = communicator_of(call.rank, communicator_handle(call))
+    key = call.rank.pid, None if communicator is None else communicator.p2p.number
+    source, tag = arguments.get("source", ANY_SOURCE), arguments.get("tag", ANY_TAG)
+    tag = arguments.get("recvtag", tag)
+    return key, (
+        source if isinstance(source, int) else ANY_SOURCE, tag if isinstance(tag, int) else ANY_TAG
+    )  # fmt: skip
+
+
+def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether one message could have two sources and tags, each with wildcards."""
+    sources, tags = zip(one, other, strict=True)
+    if PROC_NULL in sources:
+        return False
+    return all(
+        first == second or any_ in (first, second)
+        for (first, second), any_ in ((sources, ANY_SOURCE), (tags, ANY_TAG))
+    )
