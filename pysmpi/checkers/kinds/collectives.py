@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.checkers import signatures
+from pysmpi.checkers import array_orders, signatures
 from pysmpi.checkers.describing import call_text, op_name, place, places
 from pysmpi.checkers.order import group_of
 from pysmpi.checkers.registry import Checker, checker
@@ -143,6 +143,8 @@ class CollectiveChecks(Checker):
         self.histories: dict[object, History] = {}
         self.inside: dict[int, MadeCall] = {}  # by id of the call
         self.contributions: dict[tuple[int, int, str], dict[int, EnteredCall]] = {}
+        # The arrays of each rank that has entered a call, by the same keys.
+        self.arrays: dict[tuple[int, int, str], dict[int, list[array_orders.ArrayInCall]]] = {}
 
     # The order of calls.
 
@@ -228,13 +230,14 @@ class CollectiveChecks(Checker):
         call = self.session.call_on(rank.process)
         if call is None or call.name[0].islower():
             return
-        shape = _shape(contribution)
-        if shape is None:
-            return
         communicator = contribution.communicator
         if communicator.inter:
             return
         key = communicator.coll.number, contribution.number, contribution.label
+        self._compare_orders(call, contribution, key)
+        shape = _shape(contribution)
+        if shape is None:
+            return
         entered = self.contributions.setdefault(key, {})
         mine = (call, contribution, shape)
         for theirs in entered.values():
@@ -245,6 +248,22 @@ class CollectiveChecks(Checker):
         entered[contribution.me] = mine
         if len(entered) == communicator.size:
             del self.contributions[key]
+
+    def _compare_orders(
+        self, call: MpiCall, contribution: Contribution, key: tuple[int, int, str]
+    ) -> None:
+        """Compare the orders of the elements of arrays that meet in a call."""
+        size = contribution.communicator.size
+        prepared = self.session.prepared_by(call, getattr(contribution, "request", None))
+        entered = self.arrays.setdefault(key, {})
+        mine = entered[contribution.me] = array_orders.arrays_of(prepared, size)
+        for one in mine:
+            for other in [other for arrays in entered.values() for other in arrays]:
+                if array_orders.differ(one.order, other.order):
+                    self.session.report(array_orders.finding(one, other))
+                    break
+        if len(entered) == size:
+            del self.arrays[key]
 
     def _unequal(
         self, one_side: EnteredCall, other_side: EnteredCall, problem: tuple[Signature, Signature]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pysmpi import text
-from pysmpi.checkers import signatures
+from pysmpi.checkers import array_orders, signatures
 from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
@@ -240,6 +240,21 @@ class MessageChecks(Checker):
                         "give both buffers the same dtype or MPI datatype",
                     )
                 )
+            self._compare_orders(message.prepared, self.session.prepared_by(call, receive))
+
+    def _compare_orders(self, sending: MpiCall, receiving: MpiCall) -> None:
+        """Compare the orders of the elements of two arrays."""
+        names = sending.arguments
+        sent = array_orders.order_of(names.get("sendbuf", names.get("buf")))
+        names = receiving.arguments
+        received = array_orders.order_of(names.get("recvbuf", names.get("buf")))
+        if sent is not None and received is not None and array_orders.differ(sent, received):
+            self.session.report(
+                array_orders.finding(
+                    array_orders.ArrayInCall(sending, sent, False),
+                    array_orders.ArrayInCall(receiving, received, True),
+                )
+            )
 
     def _sides(self, call: MpiCall, receive: Receive, message: SentMessage) -> list[Place]:
         prepared = self.session.prepared_by(call, receive)
