@@ -91,7 +91,12 @@ def _strangers(operation: Partitioned) -> list[str]:
     lines = []
     for one in STARTED.of(communicator.remote):
         if one.rank.pid == pid and isinstance(one, PartitionedSend) is not sends:
-            if one.channel is None:
+            if one.channel is not None:
+                continue
+            peer = one.communicator.remote.group[one.peer]
+            if one.tag == operation.tag and peer == operation.rank.pid:
+                lines.append(f"rank {pid} has freed its {_made(one.origin)} without a Start")
+            else:
                 lines.append(
                     f"{_made(one.origin)} of rank {pid} has tag {one.tag}, "
                     f"{_made(operation.origin)} of rank {operation.rank.pid} tag {operation.tag}"

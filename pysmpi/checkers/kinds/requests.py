@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 
+from pysmpi import text
 from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.calls import MpiCall, Role
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.point_to_point.operations import ReceiveOperation, RequestOperation
+from pysmpi.mpi.point_to_point.partitioned import PartitionedSend
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.python.frames import CallSite
 from pysmpi.ranks.outcomes import RankState
@@ -53,13 +55,14 @@ class Incomplete(Diagnostic):
 
 @register
 class Unstarted(Diagnostic):
-    """A persistent request was made and never started, or not freed.
+    """A persistent request was made and never started, or not freed, or its partitions not ready.
 
     ## Why it is bad
 
     `Send_init`, `Recv_init` and the `*_init` forms of collective calls only prepare an operation.
     Without `Start` nothing is sent, and the partner waits. A persistent request stays alive after
-    each `Wait`, until `Free`.
+    each `Wait`, until `Free`. A partitioned send ends only once `Pready` was called for each
+    partition.
 
     ## Example
 
@@ -71,11 +74,12 @@ class Unstarted(Diagnostic):
 
     ## What to do
 
-    Call `request.Start()` before each `Wait`, and `request.Free()` after the last one.
+    Call `request.Start()` before each `Wait`, and `request.Free()` after the last one; for a
+    partitioned send `Pready`, `Pready_range` or `Pready_list` in between.
 
     ## References
 
-    MPI 4.1, sections 3.9 and 6.13 (persistent communication).
+    MPI 4.1, sections 3.9 and 6.13 (persistent communication), 4.2 (partitioned communication).
     """
 
     code = "PSM118"
@@ -176,7 +180,8 @@ class RequestChecks(Checker):
                     if freed and tracked.persistent and tracked.started is None:
                         self._never_started(tracked)
                     if freed and id(operation) in self.active:
-                        self.session.report(_incomplete(tracked, [call.rank.pid]))
+                        pids = [call.rank.pid]
+                        self.session.report(_unready(tracked, pids) or _incomplete(tracked, pids))
                     del self.tracked[id(operation)]
         for handle in result if isinstance(result, tuple) else (result,):
             if isinstance(handle, Request):
@@ -224,10 +229,15 @@ class RequestChecks(Checker):
     def finish(self, simulation: Simulation) -> None:
         """Report the requests that are left."""
         outcomes = simulation.outcomes
+        waiting = [one for operations in self.operations.values() for one in operations]
         groups: dict[object, tuple[Tracked, list[int]]] = {}
         for tracked in self.tracked.values():
             pid = tracked.call.rank.pid
             if not self.session.clean or outcomes[pid].state is not RankState.FINISHED:
+                last = outcomes[pid].state is RankState.FINISHED or tracked.operation in waiting
+                unready = _unready(tracked, [pid]) if self.session.deadlocked and last else None
+                if unready is not None:
+                    self.session.report(unready)
                 continue
             if not tracked.persistent and tracked.handle._impl is None:
                 continue
@@ -241,7 +251,7 @@ class RequestChecks(Checker):
             elif tracked.persistent and tracked.operation.request is None:
                 self.session.report(_unfreed(tracked.call, pids))
             else:
-                self.session.report(_incomplete(tracked, pids))
+                self.session.report(_unready(tracked, pids) or _incomplete(tracked, pids))
 
 
 def _operations(call: MpiCall) -> list[RequestOperation]:
@@ -301,6 +311,26 @@ def _unstarted(call: MpiCall, pids: list[int]) -> Finding:
         "MPI 4.1, section 3.9: a persistent request is inactive until Start, and communicates "
         "nothing",
         "call Start() on the request before each Wait()",
+    )
+
+
+def _unready(tracked: Tracked, pids: list[int]) -> Finding | None:
+    """A partitioned send that waits for its partitions; None for other requests."""
+    operation, start = tracked.operation, tracked.started
+    if start is None or not isinstance(operation, PartitionedSend) or operation.request is None:
+        return None
+    missing = sorted(set(range(operation.partitions)) - operation.marked)
+    if not missing:
+        return None
+    noun = "partition" if len(missing) == 1 else "partitions"
+    verb = "is" if len(missing) == 1 else "are"
+    return Finding(
+        Unstarted,
+        f"{noun} {text.ranges(missing)} of {tracked.call.name} {verb} never ready",
+        [*_rows(start, pids, "started here"), *_rows(tracked.call, pids, "made here")],
+        "MPI 4.1, section 4.2.1: a partitioned send is complete only after Pready of every "
+        "partition",
+        "call Pready for each partition after each Start()",
     )
 
 
