@@ -1,23 +1,23 @@
 """The uses of memory in a line of a program, found in its source.
 
 `uses_of(code)` gives for each line of a function the arrays that it reads or writes, as expressions
-that can be evaluated before the line runs: names, attributes, subscripts with simple indices. An
-array that is only passed on is not used: as an argument of a function of the program, in an
-assignment of the whole array or of a slice, in a list. Functions that look at the elements
-(`print`, `sum`, most of numpy's) use their arguments.
+that can be evaluated before or after the line runs: names, attributes, subscripts. An array that is
+only passed on is not used: as an argument of a function of the program, in an assignment of the
+whole array or of a slice, in a list. Functions that look at the elements (`print`, `sum`, most of
+numpy's) use their arguments.
 """
 
 from __future__ import annotations
 
+import array
 import ast
+import builtins
 import linecache
-from collections.abc import Callable
-from types import CodeType, FrameType, ModuleType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import NamedTuple
 
 import numpy as np
-
-from pysmpi.python.frames import variable
 
 
 class Use(NamedTuple):
@@ -27,52 +27,116 @@ class Use(NamedTuple):
     writes: bool
     needs_scalar: bool = False  # an assignment of a slice only makes another name
     guard: ast.expr | None = None  # the use happens only if this is true
+    polls: bool = False  # a loop waits until its value changes
+    late: bool = False  # it follows a call of the same statement, which may complete an operation
+    when: str = ""  # "first": when a loop begins; "again": after each of its steps
+    last: int = 0  # the last line of the statement
 
 
-Collector = Callable[[ast.expr, list[Use]], None]
+class _Uses:
+    """Collects the uses of a statement in the order of evaluation."""
 
-_READERS = frozenset(
+    __slots__ = ("uses", "late", "bound", "inner")
+
+    def __init__(self, late: bool = False, bound: Iterable[str] = ()) -> None:
+        self.uses: list[Use] = []
+        self.late = late
+        self.bound = set(bound)  # names that the statement assigns before
+        self.inner: list[tuple[str, int, list[Use]]] = []  # of other functions, by name and line
+
+    def add(self, node: ast.expr, writes: bool, needs_scalar: bool = False) -> None:
+        late = self.late or self.changes(node)
+        self.uses.append(Use(node, writes, needs_scalar, late=late))
+
+    def changes(self, node: ast.AST) -> bool:
+        """Whether the statement has assigned a name in an expression."""
+        return bool(self.bound) and any(
+            isinstance(one, ast.Name) and one.id in self.bound for one in ast.walk(node)
+        )
+
+    def guarded(self, guard: ast.expr, node: ast.expr, collect: _Collect) -> None:
+        """The uses of an expression that is evaluated only if another one is true."""
+        inner = _Uses(self.late, self.bound)
+        collect(node, inner)
+        for use in inner.uses:
+            both = guard if use.guard is None else ast.BoolOp(ast.And(), [guard, use.guard])
+            late = use.late or self.changes(both)
+            self.uses.append(use._replace(guard=both, late=late))
+        self.late = inner.late
+        self.bound |= inner.bound
+        self.inner += inner.inner
+
+
+_Collect = Callable[[ast.expr, _Uses], None]
+
+_LAZY = frozenset("iter enumerate zip map filter reversed".split())
+_READERS = _LAZY | frozenset(
     "print sum min max sorted list tuple set str repr float int complex bool bytes bytearray any "
-    "all abs round iter next enumerate zip map filter reversed hash format dict divmod "
-    "pow".split()
+    "all abs round next hash format dict divmod pow".split()
 )
 _LOOKS_ONLY = frozenset(
     "zeros_like empty_like ones_like full_like shape size ndim frombuffer asarray asanyarray "
     "ascontiguousarray reshape ravel transpose shares_memory may_share_memory byte_bounds "
-    "iscomplexobj isrealobj result_type squeeze expand_dims atleast_1d atleast_2d split "
-    "array_split broadcast_to from_dlpack".split()
+    "iscomplexobj isrealobj result_type squeeze expand_dims atleast_1d atleast_2d atleast_3d split "
+    "array_split hsplit vsplit dsplit broadcast_to broadcast_arrays from_dlpack moveaxis swapaxes "
+    "rollaxis flip fliplr flipud rot90 diagonal isfortran real imag as_array as_strided "
+    "sliding_window_view can_cast dtype".split()
 )
 _METADATA = frozenset(
     "shape size dtype ndim nbytes itemsize strides flags base data ctypes T real imag flat "
     "__array_interface__ format readonly obj contiguous c_contiguous typecode".split()
 )
 _VIEWS = frozenset(
-    "reshape ravel view transpose squeeze swapaxes cast toreadonly release setflags "
+    "reshape ravel view transpose squeeze swapaxes diagonal cast toreadonly release setflags "
     "buffer_info".split()
 )
 _WRITERS = frozenset(
     "fill sort put itemset partition resize byteswap append extend insert clear pop reverse "
     "__setitem__".split()
 )
-_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try)  # whose body may share their line
+# Functions that write to an argument; others of these modules read their arguments.
+_INTO = frozenset("pack_into readinto readinto1 recv_into recvfrom_into shuffle".split())
+_NUMERIC = frozenset(("np", "numpy", "math", "scipy"))
+_READING = _NUMERIC | frozenset(
+    "struct pickle zlib hashlib copy json base64 statistics operator".split()
+)
+# Methods that complete no operation of MPI.
+_QUIET = frozenset(
+    name
+    for kind in (np.ndarray, array.array, memoryview, bytearray, str, list, dict, set, int, float)
+    for name in dir(kind)
+)
+# Statements whose body may share their line, and scopes of their own.
+_BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.ExceptHandler, ast.AsyncFor,
+           ast.AsyncWith)  # fmt: skip
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_COMPREHENSIONS = {
+    ast.ListComp: "<listcomp>",
+    ast.SetComp: "<setcomp>",
+    ast.DictComp: "<dictcomp>",
+    ast.GeneratorExp: "<genexpr>",
+}
+_NEVER = ast.Yield()  # a guard whose value is not known
 # By the identity of a code, whose hash takes long, with the code itself.
 _USES_BY_CODE: dict[int, tuple[CodeType, dict[int, list[Use]]]] = {}
 
 
 def uses_of(code: CodeType) -> dict[int, list[Use]]:
-    """The uses of memory in a file, by line; empty if there is no source."""
+    """The uses of memory in a function, by line; empty if there is no source."""
     entry = _USES_BY_CODE.get(id(code))
     if entry is None:
         if len(_USES_BY_CODE) > 10_000:
             _USES_BY_CODE.clear()
-        entry = _USES_BY_CODE[id(code)] = code, _of_file(code.co_filename)
+        uses = _of_file(code.co_filename).get(code.co_name, {})
+        entry = _USES_BY_CODE[id(code)] = code, uses
     return entry[1]
 
 
-_FILES: dict[tuple[str, int], dict[int, list[Use]]] = {}
+_Lines = dict[str, dict[int, list[Use]]]  # by the name of the function, and the line
+_FILES: dict[tuple[str, int], _Lines] = {}
 
 
-def _of_file(file: str) -> dict[int, list[Use]]:
+def _of_file(file: str) -> _Lines:
     lines = linecache.getlines(file)
     if not lines:
         return {}
@@ -84,42 +148,86 @@ def _of_file(file: str) -> dict[int, list[Use]]:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             tree = ast.Module([], [])
-        uses = {}
-        _statements(tree, uses, set())
+        uses = _FileUses().of(tree)
         if len(_FILES) > 1000:
             _FILES.clear()
         _FILES[key] = uses
     return uses
 
 
-def _statements(tree: ast.AST, uses: dict[int, list[Use]], calling: set[int]) -> None:
-    """Collect the uses of each statement at its first line, without those of its inner blocks."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.stmt):
-            of_statement: list[Use] = []
-            _statement(node, of_statement)
-            if isinstance(tree, _BLOCKS) and tree.lineno == node.lineno:
-                plain = isinstance(tree, ast.If) and node in tree.body
-                guard = tree.test if plain and isinstance(tree, ast.If) else ast.Yield()
-                of_statement = [
-                    use._replace(
-                        guard=guard
-                        if use.guard is None
-                        else ast.BoolOp(ast.And(), [guard, use.guard])
-                    )
-                    for use in of_statement
-                ]
-            # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
-            if of_statement and node.lineno not in calling:
-                uses.setdefault(node.lineno, []).extend(of_statement)
-            if not hasattr(node, "body") and any(
-                isinstance(inner, ast.Call) for inner in ast.walk(node)
-            ):
-                calling.add(node.lineno)
-        _statements(node, uses, calling)
+class _FileUses:
+    """Collects the uses of each statement at its first line, without those of its inner blocks."""
+
+    def __init__(self) -> None:
+        self.lines: _Lines = {}
+        self.calling: set[int] = set()  # lines with a statement that calls
+        self.small: set[tuple[str, int]] = set()  # lambdas and comprehensions, by name and line
+
+    def of(self, tree: ast.Module) -> _Lines:
+        self._block(tree, "<module>", None)
+        return self.lines
+
+    def _block(self, tree: ast.AST, owner: str, loop: ast.While | None) -> None:
+        for node in ast.iter_child_nodes(tree):
+            if isinstance(node, ast.stmt):
+                self._statement(node, tree, owner, loop)
+            inside = node.name if isinstance(node, _SCOPES) else owner
+            looping = node if isinstance(node, ast.While) else loop
+            self._block(node, inside, None if isinstance(node, _SCOPES) else looping)
+
+    def _statement(self, node: ast.stmt, tree: ast.AST, owner: str, loop: ast.While | None) -> None:
+        uses = _Uses()
+        _statement(node, uses)
+        own = uses.uses
+        last = _last_line(node)
+        if isinstance(node, ast.While) or (
+            loop is not None and isinstance(node, ast.If) and _leaves(node)
+        ):
+            own = [use._replace(polls=not use.writes) for use in own]
+        guard: ast.expr | None = None
+        line = tree.pattern.lineno if isinstance(tree, ast.match_case) else (
+            tree.lineno if isinstance(tree, _BLOCKS) else 0
+        )  # fmt: skip
+        if line == node.lineno:
+            guard = _NEVER
+            if isinstance(tree, ast.If) and node in tree.body:
+                guard = tree.test
+        if guard is not None:
+            own = [
+                use._replace(
+                    guard=guard if use.guard is None else ast.BoolOp(ast.And(), [guard, use.guard])
+                )
+                for use in own
+            ]
+        # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
+        if own and node.lineno not in self.calling:
+            here = self.lines.setdefault(owner, {}).setdefault(node.lineno, [])
+            here.extend(use._replace(last=last) for use in own)
+        for name, line, inner in uses.inner:
+            lines = self.lines.setdefault(name, {})
+            # Two of one name on one line cannot be told apart.
+            lines[line] = [] if (name, line) in self.small else inner
+            self.small.add((name, line))
+        if not hasattr(node, "body") and any(isinstance(one, ast.Call) for one in ast.walk(node)):
+            self.calling.add(node.lineno)
 
 
-def _statement(node: ast.stmt, uses: list[Use]) -> None:
+def _last_line(node: ast.stmt) -> int:
+    """The last line of a statement, or of its head if it has a body."""
+    body = getattr(node, "body", None) or getattr(node, "cases", None)
+    if body is None:
+        return node.end_lineno or node.lineno
+    heads = [
+        child.end_lineno or 0 for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)
+    ]
+    return max([node.lineno, *heads])
+
+
+def _leaves(node: ast.If) -> bool:
+    return any(isinstance(one, ast.Break | ast.Return) for one in node.body)
+
+
+def _statement(node: ast.stmt, uses: _Uses) -> None:
     match node:
         case ast.Assign(targets=targets, value=value):
             _value(value, uses)
@@ -128,11 +236,11 @@ def _statement(node: ast.stmt, uses: list[Use]) -> None:
         case ast.AnnAssign(target=target, value=value):
             if value is not None:
                 _value(value, uses)
-            _target(target, uses)
+                _target(target, uses)
         case ast.AugAssign(target=target, value=value):
             _read(value, uses)
             if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
-                uses.append(Use(target, True))
+                uses.add(target, True)
             if isinstance(target, ast.Subscript):
                 _read(target.slice, uses)
         case ast.Expr(value=value):
@@ -142,27 +250,35 @@ def _statement(node: ast.stmt, uses: list[Use]) -> None:
                 _value(value, uses)
         case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
             _read(test, uses)
+        case ast.Match(subject=subject):
+            _read(subject, uses)
         case ast.For(iter=iterated):
             _read(iterated, uses)
-        case ast.Delete(targets=targets):
-            pass
+            if not isinstance(iterated, ast.Name | ast.Attribute | ast.Subscript):
+                uses.uses = [use._replace(when="first") for use in uses.uses]
         case ast.With(items=items):
             for item in items:
                 _value(item.context_expr, uses)
+        case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
+            for default in [*arguments.defaults, *arguments.kw_defaults]:
+                if default is not None:
+                    _value(default, uses)
         case _:
             pass
 
 
-def _target(node: ast.expr, uses: list[Use]) -> None:
+def _target(node: ast.expr, uses: _Uses) -> None:
     if isinstance(node, ast.Tuple | ast.List):
         for item in node.elts:
             _target(item, uses)
+    elif isinstance(node, ast.Name):
+        uses.bound.add(node.id)
     elif isinstance(node, ast.Subscript):
-        uses.append(Use(node, True))
+        uses.add(node, True)
         _read(node.slice, uses)
 
 
-def _value(node: ast.expr, uses: list[Use]) -> None:
+def _value(node: ast.expr, uses: _Uses) -> None:
     """An expression whose value is kept or passed on: an array in it is not used.
 
     A function may only pass an argument on, as in `comm.Send([a[2:4], MPI.INT], 1)`.
@@ -171,32 +287,41 @@ def _value(node: ast.expr, uses: list[Use]) -> None:
         case ast.Name() | ast.Attribute():
             pass
         case ast.Subscript(slice=index):
-            uses.append(Use(node, False, True))
+            uses.add(node, False, True)
             _read(index, uses)
-        case ast.Tuple(elts=items) | ast.List(elts=items):
+        case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
+            for item in items:
+                _value(item, uses)
+        case ast.Dict(values=items):
             for item in items:
                 _value(item, uses)
         case ast.Starred(value=value):
             _read(value, uses)
         case ast.IfExp() | ast.BoolOp():
             _conditional(node, uses, _value)
-        case ast.NamedExpr(value=value):
+        case ast.NamedExpr(target=target, value=value):
             _value(value, uses)
+            _target(target, uses)
+        case ast.GeneratorExp():
+            _inner(node, uses, _value)
+        case ast.Call(func=ast.Name(id=name), args=items) if name in _LAZY:
+            for item in items:
+                _value(item, uses)
         case _:
             _read(node, uses)
 
 
-def _read(node: ast.expr, uses: list[Use]) -> None:
+def _read(node: ast.expr, uses: _Uses) -> None:
     """An expression whose value is used."""
     match node:
         case ast.Name():
-            uses.append(Use(node, False))
+            uses.add(node, False)
         case ast.Attribute(value=value, attr=name):
             if name not in _METADATA:
-                uses.append(Use(node, False))
+                uses.add(node, False)
                 _value(value, uses)
         case ast.Subscript(slice=index):
-            uses.append(Use(node, False))
+            uses.add(node, False)
             _read(index, uses)
         case ast.Call():
             _call(node, uses)
@@ -206,28 +331,65 @@ def _read(node: ast.expr, uses: list[Use]) -> None:
             _read(left, uses)
             _read(others[0], uses)
             for i, other in enumerate(others[1:], 1):
-                first = ast.Compare(left, ops[:i], others[:i])
-                _guarded(first, other, uses, _read)
+                uses.guarded(ast.Compare(left, ops[:i], others[:i]), other, _read)
         case ast.IfExp() | ast.BoolOp():
             _conditional(node, uses, _read)
-        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            if not isinstance(node, ast.Lambda):
-                _read(node.generators[0].iter, uses)
+        case ast.NamedExpr(target=target, value=value):
+            _read(value, uses)
+            _target(target, uses)
+        case ast.Lambda():
+            inner = _Uses()
+            _value(node.body, inner)
+            uses.inner.append(("<lambda>", node.body.lineno, inner.uses))
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            _inner(node, uses, _read)
         case ast.Constant():
             pass
         case _:
-            for inner in ast.iter_child_nodes(node):
-                if isinstance(inner, ast.expr):
-                    _read(inner, uses)
+            for inner_node in ast.iter_child_nodes(node):
+                if isinstance(inner_node, ast.expr):
+                    _read(inner_node, uses)
 
 
-def _conditional(node: ast.expr, uses: list[Use], collect: Collector) -> None:
+def _inner(
+    node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, uses: _Uses,
+    collect: _Collect,
+) -> None:  # fmt: skip
+    """A comprehension: it evaluates its first iterable here, and the rest in a frame of its own."""
+    first, *others = node.generators
+    collect(first.iter, uses)
+    inner = _Uses()
+    for loop in [first, *others]:
+        if loop is not first:
+            _read(loop.iter, inner)
+        for test in loop.ifs:
+            _read(test, inner)
+    parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    tests = [test for loop in node.generators for test in loop.ifs]
+    for part in parts:
+        if tests:
+            test = tests[0] if len(tests) == 1 else ast.BoolOp(ast.And(), tests)
+            inner.guarded(test, part, _value)
+        else:
+            _value(part, inner)
+    if any(isinstance(one, ast.Call) and _loud(one) for one in ast.walk(node)):
+        uses.late = True
+        inner.uses = []  # looked for after each step, when its calls have changed the state
+    own = [use._replace(when="again") for use in inner.uses]
+    uses.inner += [(_COMPREHENSIONS[type(node)], parts[0].lineno, own), *inner.inner]
+
+
+def _conditional(node: ast.expr, uses: _Uses, collect: _Collect) -> None:
     """An expression of which a part is evaluated only if another part allows it."""
     match node:
         case ast.IfExp(test=test, body=body, orelse=other):
             _read(test, uses)
-            _guarded(test, body, uses, collect)
-            _guarded(ast.UnaryOp(ast.Not(), test), other, uses, collect)
+            late, bound = uses.late, set(uses.bound)
+            uses.guarded(test, body, collect)
+            after = uses.late
+            uses.late, uses.bound = late, bound
+            uses.guarded(ast.UnaryOp(ast.Not(), test), other, collect)
+            uses.late = uses.late or after
         case ast.BoolOp(op=op, values=[first, *others]):
             # `and`, `or` look at each value but the last.
             _read(first, uses)
@@ -235,36 +397,38 @@ def _conditional(node: ast.expr, uses: list[Use], collect: Collector) -> None:
                 before: ast.expr = node.values[0] if i == 1 else ast.BoolOp(op, node.values[:i])
                 if isinstance(op, ast.Or):
                     before = ast.UnaryOp(ast.Not(), before)
-                _guarded(before, value, uses, collect if value is others[-1] else _read)
+                uses.guarded(before, value, collect if value is others[-1] else _read)
 
 
-def _guarded(guard: ast.expr, node: ast.expr, uses: list[Use], collect: Collector) -> None:
-    """The uses of an expression that is evaluated only if another one is true."""
-    inner: list[Use] = []
-    collect(node, inner)
-    for use in inner:
-        both = guard if use.guard is None else ast.BoolOp(ast.And(), [guard, use.guard])
-        uses.append(use._replace(guard=both))
+def _loud(node: ast.Call) -> bool:
+    """Whether a call may complete operations of MPI."""
+    function = node.func
+    if isinstance(function, ast.Name):
+        return not hasattr(builtins, function.id)
+    if isinstance(function, ast.Attribute):
+        return _module(function) not in _READING and function.attr not in _QUIET
+    return True
 
 
-def _call(node: ast.Call, uses: list[Use]) -> None:
+def _call(node: ast.Call, uses: _Uses) -> None:
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     function = node.func
-    looks = False
+    looks = writes = False
     if isinstance(function, ast.Name):
         looks = function.id in _READERS
     elif isinstance(function, ast.Attribute):
         owner, name = function.value, function.attr
-        numeric = _module(owner) in ("np", "numpy", "math", "scipy")
-        if numeric:
+        module = _module(owner)
+        writes = name in _INTO
+        if module in _READING:
             looks = name not in _LOOKS_ONLY
             if name in ("copyto", "put", "place", "putmask", "fill_diagonal") and node.args:
-                uses.append(Use(node.args[0], True))
+                uses.add(node.args[0], True)
             for keyword in node.keywords:
                 if keyword.arg == "out":
-                    uses.append(Use(keyword.value, True))
+                    uses.add(keyword.value, True)
         elif name in _WRITERS:
-            uses.append(Use(owner, True))
+            uses.add(owner, True)
         elif name in _VIEWS:
             _value(owner, uses)
         elif isinstance(owner, ast.Call):
@@ -273,16 +437,19 @@ def _call(node: ast.Call, uses: list[Use]) -> None:
             # A method of an array reads it; of another object it is none.
             _method(owner, uses)
     for argument in arguments:
-        if looks:
+        if writes and not isinstance(argument, ast.Constant | ast.Starred):
+            uses.add(argument, True)
+        elif looks:
             _read(argument, uses)
         else:
             _value(argument, uses)
+    uses.late = uses.late or _loud(node)
 
 
-def _method(owner: ast.expr, uses: list[Use]) -> None:
+def _method(owner: ast.expr, uses: _Uses) -> None:
     if isinstance(owner, ast.Name | ast.Attribute | ast.Subscript):
-        uses.append(Use(owner, False))
-    elif isinstance(owner, ast.expr):
+        uses.add(owner, False)
+    else:
         _read(owner, uses)
 
 
@@ -290,161 +457,3 @@ def _module(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-class Unknown(Exception):
-    """An expression that cannot be evaluated without side effects."""
-
-
-def memory_of(use: Use, frame: FrameType) -> object:
-    """The memory that a use reaches, as an array; None if there is none, or it is unknown."""
-    try:
-        return _memory(use, frame)
-    except Unknown:
-        return None
-    except Exception:  # of a class of the program; the line itself will raise it
-        return None
-
-
-def _memory(use: Use, frame: FrameType) -> Any:
-    node = use.node
-    if use.guard is not None and not _truth(use.guard, frame):
-        return None
-    if isinstance(node, ast.Subscript):
-        base = _evaluate(node.value, frame)
-        if isinstance(base, list | tuple | dict):
-            if use.writes:
-                return None
-            return _array(_evaluate(node, frame))
-        array = _array(base)
-        if array is None:
-            return None
-        index = _evaluate(node.slice, frame)
-        if use.needs_scalar:
-            part = array[index]
-            if isinstance(part, np.ndarray) and np.may_share_memory(part, array):
-                return None  # another name for a part
-        return array[_widened(index, array)]
-    value = _evaluate(node, frame)
-    if use.writes and isinstance(value, int | float | complex | str | tuple):
-        return None
-    return _array(value)
-
-
-def _widened(index: object, array: object) -> Any:
-    """An index that gives a view in place of an element."""
-    if isinstance(index, tuple):
-        return tuple(_widened(one, array) for one in index)
-    if isinstance(index, int | np.integer) and not isinstance(index, bool):
-        number = int(index)
-        return slice(number, number + 1 if number != -1 else None)
-    if isinstance(index, np.ndarray | list):
-        return slice(None)
-    return index
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value if value.size else None
-    if (
-        isinstance(value, bytearray | memoryview)
-        or type(value).__module__ == "array"
-        or (type(value).__name__ == "buffer")
-    ):
-        try:
-            view = memoryview(value)
-            return np.frombuffer(view, view.format) if view.nbytes else None
-        except (ValueError, TypeError, BufferError):
-            return None
-    return None
-
-
-def _evaluate(node: ast.AST, frame: FrameType) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            try:
-                return variable(frame, name)
-            except KeyError:
-                raise Unknown from None
-        case ast.Attribute(value=inner, attr=name):
-            owner = _evaluate(inner, frame)
-            if isinstance(owner, np.ndarray) and name in ("T", "real", "imag"):
-                return getattr(owner, name)
-            if isinstance(owner, ModuleType) or name in getattr(owner, "__dict__", ()):
-                return getattr(owner, name)
-            if isinstance(owner, np.ndarray) and name in ("size", "ndim", "shape"):
-                return getattr(owner, name)
-            attribute = getattr(type(owner), name, None)
-            if type(owner).__module__.startswith(("pysmpi.mpi", "mpi4py")) and (
-                name in ("rank", "size") and attribute is not None
-            ):
-                return getattr(owner, name)
-            raise Unknown
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            one, other = _evaluate(left, frame), _evaluate(right, frame)
-            if not isinstance(one, int | str | None) or not isinstance(other, int | str | None):
-                raise Unknown
-            match op:
-                case ast.Eq():
-                    return one == other
-                case ast.NotEq():
-                    return one != other
-            if isinstance(one, int) and isinstance(other, int):
-                match op:
-                    case ast.Lt():
-                        return one < other
-                    case ast.LtE():
-                        return one <= other
-                    case ast.Gt():
-                        return one > other
-                    case ast.GtE():
-                        return one >= other
-            raise Unknown
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _truth(operand, frame)
-        case ast.BoolOp(op=op, values=values):
-            wanted = isinstance(op, ast.Or)
-            return wanted if any(_truth(one, frame) is wanted for one in values) else not wanted
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_number(operand, frame)
-        case ast.BinOp(left=left, op=op, right=right):
-            one, other = _number(left, frame), _number(right, frame)
-            match op:
-                case ast.Add():
-                    return one + other
-                case ast.Sub():
-                    return one - other
-                case ast.Mult():
-                    return one * other
-                case ast.FloorDiv():
-                    return one // other
-                case ast.Mod():
-                    return one % other
-            raise Unknown
-        case ast.Tuple(elts=items):
-            return tuple(_evaluate(item, frame) for item in items)
-        case ast.Slice(lower=lower, upper=upper, step=step):
-            return slice(*(None if one is None else _number(one, frame)
-                           for one in (lower, upper, step)))  # fmt: skip
-        case ast.Subscript(value=inner, slice=index):
-            owner = _evaluate(inner, frame)
-            if isinstance(owner, np.ndarray | list | tuple | dict | bytearray | memoryview):
-                return owner[_evaluate(index, frame)]
-    raise Unknown
-
-
-def _truth(node: ast.AST, frame: FrameType) -> bool:
-    """Whether a value of a simple type is true."""
-    value = _evaluate(node, frame)
-    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
-        return bool(value)
-    raise Unknown
-
-
-def _number(node: ast.AST, frame: FrameType) -> Any:
-    value = _evaluate(node, frame)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return int(value)
-    raise Unknown

@@ -10,14 +10,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pysmpi.checkers.accesses import memory_of, uses_of
+from pysmpi.checkers.accesses import Use, uses_of
+from pysmpi.checkers.expressions import Elements, memory_of
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.python.frames import CallSite, call_site, is_ours, trace_callers
+from pysmpi.python.frames import CallSite, call_site, is_assigned, is_ours, trace_callers
 
 _MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 
@@ -83,8 +84,17 @@ class WatchedRegion:
         return bool(np.any(other.starts[where[inside]] < self.stops[inside]))
 
 
-# Called as `told(rank, writes, memory, site)` before a line uses memory that overlaps.
-Report = Callable[[Rank, bool, WatchedRegion, CallSite], None]
+class Touch(NamedTuple):
+    """The use of some memory by a line of the program; `polls` if a loop waits for a change."""
+
+    writes: bool
+    memory: WatchedRegion
+    site: CallSite
+    polls: bool
+
+
+# Called before a line uses memory that overlaps.
+Report = Callable[[Rank, Touch], None]
 
 
 def region_of(message: object) -> WatchedRegion | None:
@@ -135,6 +145,7 @@ class MemoryWatch:
     def __init__(self) -> None:
         self.watched: dict[int, dict[object, Watched]] = {}  # by pid, by key
         self.tracing: set[int] = set()
+        self._statements: dict[int, _Statement] = {}  # that are under way, by id of the frame
         # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
         self._program: dict[int, tuple[CodeType, bool]] = {}
 
@@ -173,6 +184,7 @@ class MemoryWatch:
         if current() is not rank or (sys.gettrace() not in (None, self._called)):
             return  # a debugger or coverage has the function
         self.tracing.add(rank.pid)
+        self._statements.clear()
         sys.settrace(self._called)
         trace_callers(self._line, self._is_program)
 
@@ -188,32 +200,82 @@ class MemoryWatch:
     def _called(self, frame: FrameType, event: str, argument: object) -> Any:
         if event != "call":
             return None
+        self._statements.pop(id(frame), None)
         return self._line if self._is_program(frame) else None
 
     def _line(self, frame: FrameType, event: str, argument: object) -> object:
-        if event == "line":
-            rank = current()
-            watched = self.watched.get(rank.pid)
-            if watched:
-                uses = uses_of(frame.f_code).get(frame.f_lineno)
-                if uses:
-                    for use in uses:
-                        memory = memory_of(use, frame)
-                        if memory is not None:
-                            self._compare(rank, watched, use.writes, memory, frame)
+        if event != "line" and event != "return":
+            return self._line
+        line = frame.f_lineno if event == "line" else 0
+        if self._statements:
+            before = self._statements.get(id(frame))
+            if before is not None:
+                if before.line < line <= before.last:
+                    before.inside = True
+                    return self._line
+                if before.inside and line == before.line:
+                    return self._line  # back at its first line
+                del self._statements[id(frame)]
+                self._look(before.late, frame, before.line)
+        if line:
+            code = frame.f_code
+            uses = uses_of(code).get(line)
+            if uses:
+                late = [use for use in uses if use.late]
+                last = uses[0].last
+                if late or last > line:
+                    self._statements[id(frame)] = _Statement(line, last, late)
+                self._look([use for use in uses if not use.late] if late else uses, frame, line)
         return self._line
+
+    def _look(self, uses: Sequence[Use], frame: FrameType, line: int) -> None:
+        """Compare the memory that a line uses with the watched memory of the running rank."""
+        rank = current()
+        watched = self.watched.get(rank.pid)
+        if watched:
+            for use in uses:
+                if use.when and not _has_come(use, frame, line):
+                    continue
+                memory = memory_of(use, frame)
+                if memory is not None:
+                    self._compare(rank, watched, use, memory, frame, line)
 
     def _compare(
         self,
         rank: Rank,
         watched: dict[object, Watched],
-        writes: bool,
+        use: Use,
         memory: object,
         frame: FrameType,
+        line: int,
     ) -> None:
-        region = WatchedRegion.of_array(memory)
+        if isinstance(memory, Elements):
+            region = WatchedRegion(memory.starts, memory.starts + memory.itemsize)
+        else:
+            region = WatchedRegion.of_array(memory)
         for one in list(watched.values()):
             if overlap(one.regions, (region,)):
                 code = frame.f_code
-                site = CallSite(code.co_filename, frame.f_lineno, code.co_qualname)
-                one.report(rank, writes, region, site)
+                site = CallSite(code.co_filename, line, code.co_qualname)
+                one.report(rank, Touch(use.writes, region, site, use.polls))
+
+
+class _Statement:
+    """A statement that a frame executes: its lines, and its uses that follow a call."""
+
+    __slots__ = ("line", "last", "late", "inside")
+
+    def __init__(self, line: int, last: int, late: Sequence[Use]) -> None:
+        self.line = line
+        self.last = last
+        self.late = late
+        self.inside = False  # whether the frame has left its first line
+
+
+def _has_come(use: Use, frame: FrameType, line: int) -> bool:
+    """Whether a loop is at the step in which it uses the memory."""
+    code = frame.f_code
+    if use.when == "again":  # a comprehension has had its first item
+        return len(code.co_varnames) > 1 and is_assigned(frame, code.co_varnames[1], True)
+    starts = (first for first, _, number in code.co_lines() if number == line)
+    return frame.f_lasti == min(starts, default=-1)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
+import numpy as np
+
+from pysmpi.checkers.expressions import array_of
+from pysmpi.checkers.memory import WatchedRegion, overlap, region_of, regions_of
 from pysmpi.kernel.requests import Receive, Send
+from pysmpi.mpi.base.constants import PROC_NULL
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.memory import is_in_place
-from pysmpi.mpi.buffers.spellings import Blocks
-from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
+from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.neighborhood import Neighborhood
@@ -22,10 +28,34 @@ from pysmpi.mpi.point_to_point.operations import (
     SendOperation,
 )
 
+# Calls of the chapter on datatypes and operators that move data.
+LOCAL = frozenset("Pack Unpack Pack_external Unpack_external Reduce_local".split())
+_WRITTEN = frozenset(("recvbuf", "outbuf", "inoutbuf"))
+_MANY = 100  # items of a list in which arrays are looked for
+_DEEP = 3
 
-def _significant(call: MpiCall, name: str) -> bool:
-    """Whether a call uses one of its buffers in its rank: some only matter at the root."""
-    root = call.arguments.get("root")
+
+def uses_memory(call: MpiCall) -> bool:
+    """Whether a call may use memory of the program that its arguments name."""
+    if call.kind is CallKind.LOCAL:
+        return call.name in LOCAL
+    return call.kind is not CallKind.ONE_SIDED and Role.BUFFER in call.procedure.roles.values()
+
+
+def significant(call: MpiCall, name: str) -> bool:
+    """Whether a call uses one of its buffers in its rank.
+
+    Some only matter at the root, and a message to or from PROC_NULL has none.
+    """
+    arguments = call.arguments
+    ends = [
+        arguments[end]
+        for end, of in (("dest", "recvbuf"), ("source", "sendbuf"))
+        if end in arguments and name != of
+    ]
+    if ends and all(isinstance(end, int) and end == PROC_NULL for end in ends):
+        return False
+    root = arguments.get("root")
     if not isinstance(root, int):
         return True
     handle = call.values[0]
@@ -36,28 +66,74 @@ def _significant(call: MpiCall, name: str) -> bool:
     operation = call.name.removesuffix("_init").lstrip("I").capitalize()
     if operation in ("Reduce", "Gather", "Gatherv"):
         return name != "recvbuf" or root == mine
-    if operation in ("Scatter", "Scatterv"):
-        return name != "sendbuf" or root == mine
+    if operation in ("Scatter", "Scatterv") or call.name == "bcast":
+        return name not in ("sendbuf", "sendobj", "obj") or root == mine
     return True
 
 
 def memory_of_arguments(call: MpiCall) -> dict[str, list[WatchedRegion]]:
     """The memory of each buffer that a call uses in its rank, by the name of the argument."""
     memory: dict[str, list[WatchedRegion]] = {}
+    objects = call.name[0].islower()
     for name, spec in call.having(Role.BUFFER).items():
-        if spec is None or is_in_place(spec) or not _significant(call, name):
+        if spec is None or is_in_place(spec) or not significant(call, name):
+            continue
+        if objects:
+            if name in ("obj", "sendobj"):  # which the call pickles
+                memory[name] = list(_within(spec, _DEEP))
             continue
         try:
-            memory[name] = regions_of(spellings.send(spec))
+            if call.kind is CallKind.LOCAL:
+                memory[name] = _packed(call, name, spec)
+            else:
+                memory[name] = regions_of(spellings.send(spec))
         except Exception:  # the call itself will refuse it, or it has one block for each rank
             continue
     return memory
 
 
+def _within(value: object, depth: int) -> Iterator[WatchedRegion]:
+    """The memory of the arrays in an object of the program."""
+    array = array_of(value)
+    if array is not None:
+        yield WatchedRegion.of_array(array)
+    elif depth > 0 and not isinstance(value, str | bytes | int | float | type):
+        parts: Iterable[object] = ()
+        if isinstance(value, dict):
+            parts = value.values()
+        elif isinstance(value, list | tuple | set | frozenset):
+            parts = value
+        elif type(getattr(value, "__dict__", None)) is dict:
+            parts = value.__dict__.values()
+        for part in list(islice(parts, _MANY)):
+            yield from _within(part, depth - 1)
+
+
+def _packed(call: MpiCall, name: str, spec: object) -> list[WatchedRegion]:
+    """The memory of one argument of a call that packs, or reduces locally."""
+    if call.name == "Reduce_local":
+        return regions_of(spellings.send(spec))
+    arguments = call.arguments
+    typed = "inbuf" if call.name.startswith("Pack") else "outbuf"
+    message = spellings.send([arguments[typed], call.values[0]])
+    if name == typed:
+        return regions_of(message)
+    whole = region_of(spellings.send(spec))
+    if whole is None or not isinstance(message, MessageRegion):
+        return []
+    first = whole.low + int(arguments["position"])
+    last = min(first + message.nbytes, whole.high)
+    return [WatchedRegion(np.array([first]), np.array([last]))] if last > first else []
+
+
 def receives(call: MpiCall, name: str) -> bool:
     """Whether a call writes to a buffer."""
-    if name == "recvbuf" or "ecv" in call.name or "ead" in call.name:
-        return name != "sendbuf"
+    if name in _WRITTEN:
+        return True
+    if call.name[0].islower() or call.kind is CallKind.LOCAL:
+        return False
+    if "ecv" in call.name or "ead" in call.name:
+        return name != "sendbuf" and call.arguments.get("source") != PROC_NULL
     if call.name in ("Bcast", "Ibcast"):
         return bool(call.arguments.get("root") != call.values[0].Get_rank())
     return False
@@ -87,7 +163,18 @@ def memory_of_operation(
 def memory_of_contribution(
     contribution: object,
 ) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
-    """The memory that a rank's part of a collective call reads, and the memory that it writes."""
+    """The memory that a rank's part of a collective call reads, and the memory that it writes.
+
+    In place, a buffer is written.
+    """
+    reads, writes = buffers_of_contribution(contribution)
+    return [piece for piece in reads if not overlap([piece], writes)], writes
+
+
+def buffers_of_contribution(
+    contribution: object,
+) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
+    """The memory of the send and of the receive buffers of a rank's part of a collective call."""
 
     def every(blocks: object) -> list[WatchedRegion]:
         if not isinstance(blocks, Blocks):
@@ -98,21 +185,14 @@ def memory_of_contribution(
         pieces = regions_of(contribution.message)
         return (pieces, []) if contribution.sends else ([], pieces)
     if isinstance(contribution, Reduction | Prefix):
-        return _apart(regions_of(contribution.message), regions_of(contribution.target))
+        return regions_of(contribution.message), regions_of(contribution.target)
     if isinstance(contribution, Gather | Allgather):
-        return _apart(regions_of(contribution.message), every(contribution.blocks))
+        return regions_of(contribution.message), every(contribution.blocks)
     if isinstance(contribution, Scatter):
-        return _apart(every(contribution.blocks), regions_of(contribution.message))
+        return every(contribution.blocks), regions_of(contribution.message)
     if isinstance(contribution, Alltoall):
-        return _apart(every(contribution.outgoing), every(contribution.incoming))
+        return every(contribution.outgoing), every(contribution.incoming)
     if isinstance(contribution, Neighborhood):
         outgoing = contribution.outgoing
         return every(outgoing) or regions_of(outgoing), every(contribution.incoming)
     return [], []
-
-
-def _apart(
-    reads: list[WatchedRegion], writes: list[WatchedRegion]
-) -> tuple[list[WatchedRegion], list[WatchedRegion]]:
-    """In place, a buffer is written."""
-    return [piece for piece in reads if not overlap([piece], writes)], writes

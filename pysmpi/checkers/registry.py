@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
+from pysmpi.checkers.pending import PendingMemory, PendingOperations
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
+from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
 from pysmpi.python.records import record
@@ -22,7 +24,9 @@ class CheckContext(Protocol):
     deadlocked: bool  # whether the run ended by a deadlock
     starts: dict[KernelRequest, MpiCall]  # the calls that started requests which are under way
     clocks: Clocks
+    pending: PendingOperations
     memory: MemoryWatch
+    explained: set[MpiCall]  # whose memory another finding already concerns
 
     def report(self, finding: Finding) -> None:
         """Note a problem."""
@@ -50,9 +54,19 @@ class Checker:
 
     session: CheckContext
     needs_clocks = False  # whether it asks `session.clocks` for the order of events
+    needs_pending = False  # whether it is a watcher of `session.pending`
 
     def begin(self, simulation: Simulation) -> None:
         """The run begins."""
+
+    def close(self) -> None:
+        """The run is over, however it has ended."""
+
+    def operation_begun(self, rank: Rank, pending: PendingMemory) -> None:
+        """An operation owns memory from now on; only if `needs_pending`."""
+
+    def operation_ended(self, rank: Rank, pending: PendingMemory, call: MpiCall) -> None:
+        """A call has completed an operation; only if `needs_pending`."""
 
     def finish(self, simulation: Simulation) -> None:
         """The run is over; `session.clean` tells whether every rank came to its end."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
+from pysmpi.checkers.pending import PendingOperations
 from pysmpi.checkers.registry import Checker
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import CallKind, MpiCall
@@ -70,8 +71,14 @@ class CheckSession(Instrument, RequestOrigins):
         self._prepared: dict[int, tuple[object, MpiCall]] = {}  # persistent operations, by id
         self.memory = MemoryWatch()
         self.clocks = Clocks(self)
+        watchers = [one for one in self.checkers if one.needs_pending]
+        self.pending = PendingOperations(watchers)
+        self.explained: set[MpiCall] = set()
         timed = any(one.needs_clocks for one in self.checkers)
-        self.listeners: list[Any] = [*([self.clocks] if timed else ()), *self.checkers]
+        self.listeners: list[Any] = [
+            *([self.clocks] if timed else ()), *([self.pending] if watchers else ()),
+            *self.checkers,
+        ]  # fmt: skip
         self._open: dict[int, OpenCall] = {}  # by the id of the call
 
     def prepare(self, run: InstrumentedRun) -> None:
@@ -92,6 +99,8 @@ class CheckSession(Instrument, RequestOrigins):
 
     def close(self, error: BaseException | None) -> None:
         """Stop checking."""
+        for one in self.checkers:
+            one.close()
         if self.simulation is not None:
             for one in [self, *self.listeners]:
                 self.simulation.universe.ignore(one)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pysmpi.checkers.clocks import Clock, Stamp
-from pysmpi.checkers.describing import place
-from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
-from pysmpi.mpi.buffers.spellings import reduction
+from pysmpi.checkers.describing import op_name, places
+from pysmpi.checkers.memory import WatchedRegion, overlap
+from pysmpi.mpi.base.constants import PROC_NULL
+from pysmpi.mpi.buffers.spellings import MessageRegion, reduction
 from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.arguments import one_sided
+from pysmpi.mpi.rma.calls import is_no_op
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.python.frames import CallSite
 from pysmpi.reports.findings import Place
@@ -18,6 +23,11 @@ _ACCUMULATES = frozenset(
     "Accumulate Raccumulate Get_accumulate Rget_accumulate Fetch_and_op Compare_and_swap".split()
 )
 COMMUNICATE = PUTS | GETS | _ACCUMULATES
+# Calls that tell the origin what others have written; a lock of the program may be made of them.
+FETCHES = frozenset(
+    ("Fetch_and_op", "Compare_and_swap", "Get_accumulate", "Rget_accumulate")
+)  # fmt: skip
+_REPLACING = {"swap", "REPLACE"}
 
 
 class WindowUse:
@@ -25,11 +35,13 @@ class WindowUse:
 
     `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
     origin's own count at the call that completed it; None until then. `toward` is the target of the
-    one-sided call that it belongs to, -1 if it belongs to none.
+    one-sided call that it belongs to, -1 if it belongs to none. `prepared` is the call that made a
+    persistent request.
     """
 
     __slots__ = (
         "pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what", "toward",
+        "prepared",
     )  # fmt: skip
 
     def __init__(
@@ -47,30 +59,40 @@ class WindowUse:
         self.target = target
         self.what = what
         self.toward = -1
+        self.prepared = call
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.kind == "read" or self.op == "NO_OP"
 
     def before(self, clock: Clock | Stamp) -> bool:
         """Whether it was complete before an event with this clock."""
         return self.done is not None and clock.get(self.pid) >= self.done
 
-    def place(self, note: str) -> Place:
-        """Its line in the program."""
-        if self.call is not None:
-            return place(self.call, note)
-        return Place([self.pid], self.what, self.site, note)
+    def places(self) -> list[Place]:
+        """Its lines in the program."""
+        if self.call is not None and self.prepared is not None:
+            return places(self.call, self.prepared)
+        return [Place([self.pid], self.what, self.site, "")]
 
 
 class LocalBuffers:
-    """The memory of its rank that a one-sided call owns until it is complete at the origin."""
+    """The memory of its rank that a one-sided call owns until it is complete at the origin.
 
-    __slots__ = ("call", "target", "key", "reads", "writes")
+    `handle` is its request, if the call returns one; `use` is its access to the window.
+    """
+
+    __slots__ = ("call", "target", "use", "reads", "writes", "handle")
 
     def __init__(
-        self, call: MpiCall, target: int, key: int, reads: list[WatchedRegion],
+        self, call: MpiCall, target: int, use: WindowUse, reads: list[WatchedRegion],
         writes: list[WatchedRegion],
     ) -> None:  # fmt: skip
         self.call = call
         self.target = target
-        self.key = key
+        self.use = use
+        self.handle: Request | None = None
         self.reads = reads
         self.writes = writes
 
@@ -98,35 +120,69 @@ class SideState:
         self.buffers: list[LocalBuffers] = []
 
 
-def access_memory(
-    call: MpiCall, other: WindowSide
-) -> tuple[list[WatchedRegion], list[WatchedRegion], list[WatchedRegion]]:
-    """The memory at the target, and the memory that the call reads and writes at the origin."""
+class AccessMessages(NamedTuple):
+    """The memory of a one-sided call: at the target, and what it reads and writes at the origin."""
+
+    target: MessageRegion
+    reads: list[MessageRegion]
+    writes: list[MessageRegion]
+
+
+def access_messages(call: MpiCall) -> AccessMessages | None:
+    """The memory of a one-sided call; None if it reaches no process, or its arguments are wrong."""
+    try:
+        arguments = call.arguments
+        rank = int(arguments["target_rank"])
+        side = call.values[0]._impl
+        if rank == PROC_NULL or side is None:
+            return None
+        return _messages(call, rank, side.window.sides[rank])
+    except Exception:  # the call itself will refuse the arguments
+        return None
+
+
+def _messages(call: MpiCall, rank: int, other: WindowSide) -> AccessMessages:
     arguments = call.arguments
-    rank = int(arguments["target_rank"])
+    window = call.values[0]
+    ignored = is_no_op(arguments.get("op"))  # then the origin
     if "target_disp" in arguments:  # one element
-        data = reduction(arguments["origin"], False, rank)
         result = reduction(arguments["result"], True, rank)
-        region = other.locate(call.values[0], int(arguments["target_disp"]), 1, data.datatype)
-        reads = regions_of(data)
-        if "compare" in arguments:
-            reads += regions_of(reduction(arguments["compare"], False, rank))
-        return regions_of(region), reads, regions_of(result)
-    data, where = one_sided(arguments["origin"], False, rank, arguments["target"])
-    region = other.locate(call.values[0], where.displacement, where.count, where.datatype)
+        region = other.locate(window, int(arguments["target_disp"]), 1, result.datatype)
+        names = ("origin", "compare") if "compare" in arguments else ("origin",)
+        reads = [] if ignored else [reduction(arguments[name], False, rank) for name in names]
+        return AccessMessages(region, reads, [result])
+    fetches = call.name in GETS
+    data, where = one_sided(arguments["origin"], fetches, rank, arguments["target"], ignored)
+    region = other.locate(window, where.displacement, where.count, where.datatype)
+    if fetches:
+        return AccessMessages(region, [], [data])
+    results = [reduction(arguments["result"], True, rank)] if "result" in arguments else []
+    return AccessMessages(region, [] if ignored else [data], results)
+
+
+def written_by(call: MpiCall) -> list[MessageRegion]:
+    """The memory that a one-sided call writes to, at the origin and at the target."""
+    messages = access_messages(call)
+    if messages is None:
+        return []
+    fetches = call.name in GETS or is_no_op(call.arguments.get("op"))
+    return [*messages.writes, *([] if fetches else [messages.target])]
+
+
+def accumulated(call: MpiCall) -> tuple[str, str]:
+    """The kind of an access, and its operator if it accumulates."""
+    if call.name in PUTS:
+        return "write", ""
     if call.name in GETS:
-        return regions_of(region), [], regions_of(data)
-    if "result" in arguments:
-        result = reduction(arguments["result"], True, rank)
-        return regions_of(region), regions_of(data), regions_of(result)
-    return regions_of(region), regions_of(data), []
+        return "read", ""
+    return "update", "swap" if call.name == "Compare_and_swap" else op_name(call.arguments["op"])
 
 
 def conflict(one: WindowUse, other: WindowUse) -> bool:
     """Whether two kinds of access may not happen in any order."""
-    if one.kind == other.kind == "read":
+    if one.reads and other.reads:
         return False
     if one.kind == other.kind == "update":
-        alike = one.op == other.op or "NO_OP" in (one.op, other.op)
-        return not alike
+        operators = {one.op, other.op} - {"NO_OP"}
+        return len(operators) > 1 and operators != _REPLACING
     return True

@@ -445,6 +445,11 @@ def variable(frame: FrameType, name: str) -> object:
     return variables[name] if name in variables else frame.f_globals[name]
 
 
+def is_assigned(frame: FrameType, name: str, inside: bool = False) -> bool:
+    """Whether a function, or its module unless `inside`, has a value for a name."""
+    return name in frame.f_locals or (not inside and name in frame.f_globals)
+
+
 def name_of_caller(function: str) -> str:
     """The name of the function that called a running function, which has a qualified name."""
     frame: FrameType | None = sys._getframe(1)

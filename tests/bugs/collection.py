@@ -7,14 +7,15 @@ A file holds programs of one class:
         comm.send(1, dest=1)  # error
         #: pass
 
-The lines marked `# error` are those that the report must name. `#:` lines replace the line before
-them in the corrected twin, and `#+` lines are added to it. Several codes are separated by bars. A
-program with `code=none` is correct, and has no twin; `level=funneled` sets its thread level. `MPI`,
-numpy as `np`, and `comm`, `rank`, `size` are given.
+The lines marked `# error` are those that the report must name; with `# error 1`, it names them for
+rank 1. `#:` lines replace the line before them in the corrected twin, and `#+` lines are added to
+it. Several codes are separated by bars. A program with `code=none` is correct, and has no twin;
+`level=funneled` sets its thread level. `MPI`, numpy as `np`, and `comm`, `rank`, `size` are given.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class Bug:
     ranks: int
     codes: frozenset[str]
     text: str
-    lines: frozenset[int] = field(default_factory=frozenset)
+    lines: dict[int, int | None] = field(default_factory=dict)  # with their rank, if it is given
 
     @property
     def wrong(self) -> bool:
@@ -66,11 +67,14 @@ def _head(level: str) -> str:
     return f'import mpi4py\n\nmpi4py.rc.thread_level = "{level}"\n{HEAD}' if level else HEAD
 
 
-def _wrong(lines: list[str], head: str) -> tuple[str, frozenset[int]]:
-    kept = [line for line in lines if not line.lstrip().startswith(("#:", "#+"))]
+_MARK = re.compile(r"# error(?: (\d+))?$", re.MULTILINE)
+
+
+def _wrong(lines: list[str], head: str) -> tuple[str, dict[int, int | None]]:
+    kept = [line.rstrip() for line in lines if not line.lstrip().startswith(("#:", "#+"))]
     text = head + "\n".join(kept) + "\n"
-    marked = {i for i, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("# error")}
-    return text, frozenset(marked)
+    marks = {i: _MARK.search(line) for i, line in enumerate(text.splitlines(), 1)}
+    return text, {i: mark[1] and int(mark[1]) for i, mark in marks.items() if mark}
 
 
 def _corrected(lines: list[str], head: str) -> str:
@@ -89,7 +93,7 @@ def _corrected(lines: list[str], head: str) -> str:
         else:
             replaced = False
             kept.append(line)
-    return head + "\n".join(kept).replace("# error", "") + "\n"
+    return head + _MARK.sub("", "\n".join(kept)) + "\n"
 
 
 def programs() -> Iterator[Bug]:
@@ -118,12 +122,29 @@ def judge(bug: Bug, directory: Path) -> Verdict:
     path = directory / "program.py"
     path.write_text(bug.text)
     begun = time.process_time()
-    try:
-        result = pysmpi.run(path, nprocs=bug.ranks, check="all", compute="none")
-    except pysmpi.ProgramError as error:
-        result = error.result
+    with contextlib.chdir(directory):  # some open files
+        try:
+            result = pysmpi.run(path, nprocs=bug.ranks, check="all", compute="none")
+        except pysmpi.ProgramError as error:
+            result = error.result
     seconds = time.process_time() - begun
     report = result.error or ""
-    named = {int(number) for number in re.findall(r"program\.py(?:\"?, line |:)(\d+)", report)}
+    named: dict[int, set[int]] = {}
+    for row in report.splitlines():
+        ranks = _ranks(row)
+        for number in re.findall(r"program\.py(?:\"?, line |:)(\d+)", row):
+            named.setdefault(int(number), set()).update(ranks)
+    all_named = all(
+        line in named and (rank is None or rank in named[line]) for line, rank in bug.lines.items()
+    )
     codes = set(re.findall(r"^(PSM\d+) ", report, flags=re.M))
-    return Verdict(bug, bool(report), bool(codes & bug.codes), bug.lines <= named, seconds, report)
+    return Verdict(bug, bool(report), bool(codes & bug.codes), all_named, seconds, report)
+
+
+def _ranks(row: str) -> set[int]:
+    """The ranks at the begin of a row of a report, such as `ranks 0-2, 5`."""
+    listed = re.match(r" *ranks? ([\d, -]+)", row)
+    ranks: set[int] = set()
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", listed[1] if listed else ""):
+        ranks.update(range(int(first), int(last or first) + 1))
+    return ranks

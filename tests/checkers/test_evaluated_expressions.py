@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pysmpi.checkers.accesses import Unknown, _evaluate
+from pysmpi.checkers.expressions import Unknown, evaluate
 
 SPACE: dict[str, Any] = {
     "n": 7, "m": 3, "text": "a", "nothing": None, "grid": np.arange(12.0).reshape(3, 4),
@@ -20,7 +20,7 @@ SPACE: dict[str, Any] = {
 def evaluated(text: str) -> Any:
     scope = dict(SPACE, sys=sys)
     exec("frame = sys._getframe()", scope)
-    return _evaluate(ast.parse(text, mode="eval").body, scope["frame"])
+    return evaluate(ast.parse(text, mode="eval").body, scope["frame"])
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,7 @@ def evaluated(text: str) -> Any:
         "n > 7", "nothing == n", "text == 'a'", "text != 'a'", "(n, m + 1)", "rows[1]",
         "rows[n - 6]", "rows[0:2]", "rows[::2]", "table['a']", "grid.size", "grid.ndim",
         "grid.shape[1]", "grid.shape[-1]", "np.pi", "not nothing", "not text",
+        "[n, m]", "len(rows)", "range(n)", "(k := n)",
     ],
 )  # fmt: skip
 def test_it_has_the_value_of_python(text: str) -> None:
@@ -49,7 +50,7 @@ def test_arrays_are_views(text: str) -> None:
     "text",
     [
         "missing", "f(n)", "n + text", "n / m", "True + n", "n < text", "grid.dtype",
-        "n is m", "0 < n < 9", "text < 'b'", "rows.append", "[n]",
+        "n is m", "0 < n < 9", "text < 'b'", "rows.append", "[missing]", "len",
     ],
 )  # fmt: skip
 def test_others_have_none(text: str) -> None:

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from collections.abc import Iterable
 from typing import Any
 
 from pysmpi.checkers.describing import call_text, place, places
-from pysmpi.checkers.memory import WatchedRegion, overlap, region_of, regions_of
-from pysmpi.checkers.memory_of_calls import memory_of_arguments, memory_of_operation, receives
+from pysmpi.checkers.memory import Touch, WatchedRegion, overlap, region_of
+from pysmpi.checkers.memory_of_calls import (
+    buffers_of_contribution,
+    memory_of_arguments,
+    receives,
+    uses_memory,
+)
+from pysmpi.checkers.pending import PendingMemory
 from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.window_uses import COMMUNICATE, written_by
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.data import Broadcast, Scatter
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
-from pysmpi.mpi.files.pointers import FileSide
-from pysmpi.mpi.point_to_point.operations import (
-    PairOperation,
-    RequestOperation,
-)
-from pysmpi.mpi.point_to_point.partitioned import (
-    Partitioned,
-    PartitionedReceive,
-    PartitionedSend,
-)
-from pysmpi.mpi.point_to_point.requests import Request
-from pysmpi.python.frames import CallSite
-from pysmpi.ranks.simulation import Simulation
+from pysmpi.mpi.point_to_point.operations import PairOperation
 from pysmpi.reports.findings import Finding, Place
 
 
@@ -78,7 +73,8 @@ class BuffersOverlap(Diagnostic):
     """Two buffers of pending operations overlap, and one of them receives.
 
     Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`,
-    and a receive buffer whose datatype names some bytes more than once.
+    and a buffer that a call writes to if its datatype, or its counts and displacements, name some
+    bytes more than once. A lower-case call reads the arrays in the object that it pickles.
 
     ## Why it is bad
 
@@ -104,33 +100,17 @@ class BuffersOverlap(Diagnostic):
     title = "buffers overlap"
 
 
-class Owned:
-    """The memory that a pending operation owns."""
+class Checksummed:
+    """What the program must not change while an operation owns it, and its checksum."""
 
-    __slots__ = (
-        "call", "prepared", "handle", "reads", "writes", "sent", "summed", "sum", "reported",
-    )  # fmt: skip
+    __slots__ = ("sent", "summed", "sum")
 
-    def __init__(
-        self,
-        call: MpiCall,
-        prepared: MpiCall,
-        handle: Any,
-        reads: list[WatchedRegion],
-        writes: list[WatchedRegion],
-        sent: list[object],
-        collective: bool = False,
-    ) -> None:
-        self.call = call
-        self.prepared = prepared  # the call that prepared it, if it is persistent
-        self.handle = handle
-        self.reads = reads  # MPI reads these: the program must not write
-        self.writes = writes  # MPI writes these: the program must not use them
-        self.sent = sent
+    def __init__(self, pending: PendingMemory) -> None:
+        self.sent = _sent(pending.operation, pending.handle)
         # A collective operation reads the buffer where it is.
-        self.summed = reads if collective and not sent else []
+        collective = isinstance(pending.operation, CollectiveOperation)
+        self.summed = pending.reads if collective and not self.sent else []
         self.sum = self.checksum()
-        self.reported = False
 
     def checksum(self) -> int:
         """A checksum of what the program must not change; 0 if nothing is compared."""
@@ -145,14 +125,14 @@ class Owned:
 class BufferChecks(Checker):
     """Watches the buffers of pending operations, and compares checksums of those that are sent."""
 
+    needs_pending = True
+
     def __init__(self) -> None:
-        # By pid, by id of the operation or of the file side, and number of the partition or -1.
-        self.owned: dict[int, dict[tuple[int, int], Owned]] = {}
-        self.operations: dict[int, list[RequestOperation]] = {}
+        self.contents: dict[PendingMemory, Checksummed] = {}
+        self.reported: set[PendingMemory] = set()
         # By id of a datatype and number of elements (1, or 2 for more): the datatype, and whether
         # its entries overlap.
         self.twice: dict[tuple[int, int], tuple[object, bool]] = {}
-        self.persistent: dict[int, tuple[object, object]] = {}  # handle, by id of the operation
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A receive begins: no byte of its buffer is written twice."""
@@ -163,8 +143,10 @@ class BufferChecks(Checker):
                 self._written_twice(call, message)
 
     def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
-        """A collective call begins: no byte of its receive buffer is written twice."""
+        """A collective call begins: compare its buffers, which may have a part for each rank."""
         call = self.session.call_on(rank.process)
+        if call is None:
+            return
         message: object = None
         if isinstance(contribution, Reduction | Prefix):
             message = contribution.target
@@ -172,8 +154,18 @@ class BufferChecks(Checker):
             message = contribution.message
         elif isinstance(contribution, Broadcast) and not contribution.sends:
             message = contribution.message
-        if call is not None and isinstance(message, MessageRegion) and message.data is None:
+        if isinstance(message, MessageRegion) and message.data is None:
             self._written_twice(call, message)
+        pending = self.session.pending.all_of(rank.pid)
+        name = call.name
+        blocks = name[-1] in "vw" or "v_i" in name or "w_i" in name
+        if call.kind is CallKind.COLLECTIVE and (pending or blocks) and name[0].isupper():
+            out, into = buffers_of_contribution(contribution)
+            if blocks and not any(is_in_place(one) for one in call.having(Role.BUFFER).values()):
+                self._aliased(call, out, into)
+            if blocks and _meet_each_other(into):
+                self._reports_itself(call, "its parts for the ranks")
+            self._compare(call, [piece for piece in out if not overlap([piece], into)], into)
 
     def _written_twice(self, call: MpiCall, message: MessageRegion) -> None:
         record = message.datatype._impl
@@ -184,39 +176,57 @@ class BufferChecks(Checker):
             nbytes = 0 if region is None else int((region.stops - region.starts).sum())
             entry = self.twice[key] = record, region is not None and nbytes < message.nbytes
         if entry[1]:
-            prepared = self.session.prepared_by(call, None)
-            self.session.report(
-                Finding(
-                    BuffersOverlap,
-                    f"the receive buffer of {prepared.name} overlaps with itself: its datatype "
-                    "names some bytes more than once",
-                    [place(prepared)],
-                    "MPI 4.1, section 5.1.11: a datatype of a receive has no overlapping entries",
-                    "use a datatype with a larger stride or extent, or a smaller count",
-                )
+            self._reports_itself(call, "its datatype")
+
+    def _reports_itself(self, call: MpiCall, names: str) -> None:
+        one_sided = call.kind is CallKind.ONE_SIDED
+        buffer = "memory that it writes to" if one_sided else f"receive buffer of {call.name}"
+        verb = "names" if names == "its datatype" else "name"
+        section = "12.3" if one_sided else "5.1.11" if verb == "names" else call.procedure.section
+        self.session.report(
+            Finding(
+                BuffersOverlap,
+                f"{f'{call.name}: ' * one_sided}the {buffer} overlaps with itself: {names} "
+                f"{verb} some bytes more than once",
+                [place(call)],
+                f"MPI 4.1, section {section}: no byte is written more than once",
+                "use a datatype with a larger stride or extent, or a smaller count"
+                if verb == "names"
+                else "use counts and displacements that keep the parts apart",
             )
+        )
 
     def call_made(self, call: MpiCall) -> None:
         """Compare the buffers of a call with each other, and with those that are owned."""
-        if call.kind is CallKind.LOCAL:
+        name = call.name
+        if call.kind is CallKind.ONE_SIDED:
+            if name in COMMUNICATE:
+                for message in written_by(call):
+                    self._written_twice(call, message)
             return
-        operations = call.operations
-        if operations:
-            self.operations[id(call)] = operations
-        roles = call.procedure.roles
-        ends = call.kind is CallKind.FILE and call.name.endswith("_end")  # names the same buffer
-        if call.name[0].isupper() and call.kind is not CallKind.ONE_SIDED and not ends:
-            if Role.BUFFER in roles.values():
-                self._buffers(call)
+        ends = call.kind is CallKind.FILE and name.endswith("_end")  # names the same buffer
+        if not ends and uses_memory(call):
+            self._buffers(call)
 
     def _buffers(self, call: MpiCall) -> None:
-        mine = self.owned.get(call.rank.pid)
+        pending = self.session.pending.all_of(call.rank.pid)
         buffers = call.having(Role.BUFFER)
         pair = "sendbuf" in buffers and "recvbuf" in buffers and not call.name.endswith("_init")
-        if not mine and not pair:
+        if not pending and not pair:
             return
-        regions = memory_of_arguments(call)
-        if pair and overlap(regions.get("sendbuf", []), regions.get("recvbuf", [])):
+        memory = memory_of_arguments(call)
+        if pair:
+            self._aliased(call, memory.get("sendbuf", []), memory.get("recvbuf", []))
+        if call.kind is CallKind.COLLECTIVE and call.name[0].isupper():
+            return  # it has entered with all its parts
+        reads: list[WatchedRegion] = []
+        writes: list[WatchedRegion] = []
+        for name, pieces in memory.items():
+            (writes if receives(call, name) else reads).extend(pieces)
+        self._compare(call, reads, writes)
+
+    def _aliased(self, call: MpiCall, out: list[WatchedRegion], into: list[WatchedRegion]) -> None:
+        if overlap(out, into):
             self.session.report(
                 Finding(
                     BuffersOverlap,
@@ -229,22 +239,26 @@ class BufferChecks(Checker):
                     else "use two buffers, or MPI.IN_PLACE as the send buffer",
                 )
             )
-        for name, pieces in regions.items():
-            writes = receives(call, name)
-            for owned in list(mine.values()) if mine else ():
-                if overlap(pieces, owned.writes) or (writes and overlap(pieces, owned.reads)):
-                    self._reportmeet(call, owned)
 
-    def _reportmeet(self, call: MpiCall, owned: Owned) -> None:
-        if owned.call is call:
-            return
+    def _compare(
+        self,
+        call: MpiCall,
+        reads: list[WatchedRegion],
+        writes: list[WatchedRegion],
+        prepared: MpiCall | None = None,
+    ) -> None:
+        for pending in self.session.pending.all_of(call.rank.pid):
+            if pending.call is not call and pending.meets(reads, writes):
+                self._meets(call, prepared or call, pending)
+
+    def _meets(self, call: MpiCall, prepared: MpiCall, owned: PendingMemory) -> None:
         self.session.report(
             Finding(
                 BuffersOverlap,
-                f"the buffer of {call.name} overlaps with that of {owned.prepared.name}, which is "
-                "not complete",
+                f"the buffer of {prepared.name} overlaps with that of {owned.prepared.name}, which "
+                "is not complete",
                 [
-                    place(call, "uses it, too"),
+                    *places(call, prepared, "uses it, too"),
                     *places(owned.call, owned.prepared, "owns the buffer"),
                 ],
                 "MPI 4.1, section 3.7.2: until an operation is complete, no other operation "
@@ -253,106 +267,46 @@ class BufferChecks(Checker):
             )
         )
 
-    def call_returned(self, call: MpiCall, result: object) -> None:
-        """Watch the buffers of new operations; release those of complete ones."""
-        rank = call.rank
-        operations = self.operations.pop(id(call), None)
-        mine = self.owned.get(rank.pid)
-        if mine:
-            self._release(rank, call, mine)
-        if call.name in ("Start", "Startall"):
-            for operation in operations or ():
-                handle = self.persistent.get(id(operation), (None, None))[0]
-                if isinstance(operation, PartitionedReceive):
-                    self._own_partitions(rank, call, handle, operation, range(operation.partitions))
-                else:
-                    self._own(rank, call, handle, operation)
+    def operation_begun(self, rank: Rank, pending: PendingMemory) -> None:
+        """Watch the memory of an operation."""
+        if pending.call.name.startswith(("Start", "Pready")):
+            self._compare(pending.call, pending.reads, pending.writes, pending.prepared)
+        self.contents[pending] = Checksummed(pending)
+
+        def touched(rank: Rank, touch: Touch) -> None:
+            if touch.writes or overlap([touch.memory], pending.writes):
+                self._touched(rank, pending, touch)
+
+        regions = [*pending.reads, *pending.writes]
+        self.session.memory.watch(rank, (self, id(pending)), regions, touched)
+
+    def operation_ended(self, rank: Rank, pending: PendingMemory, call: MpiCall) -> None:
+        """Release the memory of an operation, which must not have changed."""
+        self.session.memory.forget(rank, (self, id(pending)))
+        contents = self.contents.pop(pending)
+        if pending in self.reported or pending.call in self.session.explained:
             return
-        if call.name.startswith(("Pready", "Parrived")):
-            self._partition(rank, call, result)
+        if contents.checksum() != contents.sum:
+            self.session.report(
+                Finding(
+                    BufferTouched,
+                    f"the buffer of {pending.prepared.name} has changed before the operation was "
+                    "complete",
+                    [
+                        *places(pending.call, pending.prepared, "owns the buffer"),
+                        Place([rank.pid], call_text(call), call.site, "changed before this"),
+                    ],
+                    "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
+                    "write to its send buffer",
+                    "write to the buffer after the Wait, or send a copy",
+                )
+            )
+
+    def _touched(self, rank: Rank, owned: PendingMemory, touch: Touch) -> None:
+        if owned in self.reported:
             return
-        if call.kind is CallKind.FILE and call.name.endswith(("_begin", "_end")):
-            self._split(rank, call)
-            return
-        for handle in result if isinstance(result, tuple) else (result,):
-            started = handle._impl if isinstance(handle, Request) else None
-            if isinstance(started, RequestOperation):
-                if started.persistent:
-                    self.persistent[id(started)] = handle, started
-                elif not any(handle is value for value in call.values[:1]):
-                    self._own(rank, call, handle, started)
-
-    def _partition(self, rank: Rank, call: MpiCall, result: object) -> None:
-        """A partition is ready: MPI owns it until the operation is complete. Or it has arrived."""
-        handle = call.values[0]
-        operation = getattr(handle, "_impl", None)
-        if isinstance(operation, PartitionedSend):
-            mine = self.owned.get(rank.pid, {})
-            ready = [i for i in sorted(operation.marked) if (id(operation), i) not in mine]
-            self._own_partitions(rank, call, handle, operation, ready)
-        elif isinstance(operation, PartitionedReceive) and result:
-            self._forget(rank, (id(operation), int(call.arguments["partition"])))
-
-    def _own_partitions(
-        self,
-        rank: Rank,
-        call: MpiCall,
-        handle: object,
-        operation: Partitioned,
-        numbers: Iterable[int],
-    ) -> None:
-        blocks = operation.blocks
-        if blocks is None or operation.request is None:
-            return
-        for i in numbers:
-            memory = regions_of(blocks.block(i))
-            if memory:
-                sends = isinstance(operation, PartitionedSend)
-                reads, writes = (memory, []) if sends else ([], memory)
-                self._watch(rank, (id(operation), i), Owned(call, call, handle, reads, writes, []))
-
-    def _split(self, rank: Rank, call: MpiCall) -> None:
-        """A split collective access has begun or ended."""
-        side = getattr(call.values[0], "_impl", None)
-        if not isinstance(side, FileSide):
-            return
-        self._forget(rank, (id(side), -1))
-        if call.name.endswith("_begin") and side.split is not None:
-            reads, writes = memory_of_operation(side.split[1], None)
-            if reads or writes:
-                self._watch(rank, (id(side), -1), Owned(call, call, side, reads, writes, []))
-
-    def _own(self, rank: Rank, call: MpiCall, handle: Any, operation: RequestOperation) -> None:
-        reads, writes = memory_of_operation(operation, handle)
-        if not reads and not writes:
-            return
-        prepared = self.session.prepared_by(call, operation.request)
-        owned = Owned(
-            call, prepared, handle, reads, writes, _sent(operation, handle),
-            isinstance(operation, CollectiveOperation),
-        )  # fmt: skip
-        self._watch(rank, (id(operation), -1), owned)
-
-    def _forget(self, rank: Rank, key: tuple[int, int]) -> None:
-        if self.owned.get(rank.pid, {}).pop(key, None) is not None:
-            self.session.memory.forget(rank, (self, key))
-
-    def _watch(self, rank: Rank, key: tuple[int, int], owned: Owned) -> None:
-        self.owned.setdefault(rank.pid, {})[key] = owned
-
-        def touched(
-            rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite, owned: Owned = owned
-        ) -> None:
-            if writing or overlap([memory], owned.writes):
-                self._touched(rank, owned, site, writing)
-
-        self.session.memory.watch(rank, (self, key), [*owned.reads, *owned.writes], touched)
-
-    def _touched(self, rank: Rank, owned: Owned, site: CallSite, writing: bool) -> None:
-        if owned.reported:
-            return
-        owned.reported = True
-        verb = "written" if writing else "read"
+        self.reported.add(owned)
+        verb = "written" if touch.writes else "read"
         receives = bool(owned.writes)
         self.session.report(
             Finding(
@@ -361,8 +315,8 @@ class BufferChecks(Checker):
                 [
                     Place(
                         [rank.pid],
-                        f"the program {'writes' if writing else 'reads'}",
-                        site,
+                        f"the program {'writes' if touch.writes else 'reads'}",
+                        touch.site,
                         "touches the buffer",
                     ),
                     *places(owned.call, owned.prepared, "owns the buffer"),
@@ -373,38 +327,6 @@ class BufferChecks(Checker):
             )  # fmt: skip
         )
 
-    def _release(self, rank: Rank, call: MpiCall, mine: dict[tuple[int, int], Owned]) -> None:
-        for key, owned in list(mine.items()):
-            handle = owned.handle
-            if isinstance(handle, FileSide):
-                continue  # the second half of the call ends it
-            operation: Any = handle._impl if handle is not None else None
-            persistent = operation is not None and operation.persistent
-            if operation is None or (persistent and operation.request is None):
-                del mine[key]
-                self.session.memory.forget(rank, (self, key))
-                if not owned.reported and owned.checksum() != owned.sum:
-                    self.session.report(
-                        Finding(
-                            BufferTouched,
-                            f"the buffer of {owned.prepared.name} has changed before the operation "
-                            "was complete",
-                            [
-                                *places(owned.call, owned.prepared, "owns the buffer"),
-                                Place(
-                                    [rank.pid], call_text(call), call.site, "changed before this"
-                                ),
-                            ],
-                            "MPI 4.1, section 3.7.2: until an operation is complete, the program "
-                            "does not write to its send buffer",
-                            "write to the buffer after the Wait, or send a copy",
-                        )  # fmt: skip
-                    )
-
-    def finish(self, simulation: Simulation) -> None:
-        """Nothing is left to compare."""
-        self.owned.clear()
-
 
 def _checksum(messages: list[Any]) -> int:
     total = 0
@@ -413,10 +335,23 @@ def _checksum(messages: list[Any]) -> int:
     return total
 
 
-def _sent(operation: RequestOperation, handle: Any) -> list[object]:
+def _sent(operation: object, handle: Any) -> list[object]:
     """The messages whose checksum must not change until the operation is complete."""
     message = getattr(handle, "ob_buf", None)
     if isinstance(message, tuple) and isinstance(operation, PairOperation):
         message = message[0]
-    sends = isinstance(operation.request, Send) or isinstance(operation, PairOperation)
+    request = getattr(operation, "request", None)
+    sends = isinstance(request, Send) or isinstance(operation, PairOperation)
     return [message] if sends and isinstance(message, MessageRegion) else []
+
+
+def _meet_each_other(parts: list[WatchedRegion]) -> bool:
+    """Whether some parts of a buffer have a byte in common."""
+    parts = sorted(parts, key=lambda part: part.low)
+    for i, part in enumerate(parts):
+        for other in parts[i + 1 :]:
+            if other.low >= part.high:
+                break
+            if part.overlaps(other):
+                return True
+    return False

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from pysmpi import text
-from pysmpi.checkers.describing import op_name, place
-from pysmpi.checkers.memory import WatchedRegion, overlap
+from pysmpi.checkers.describing import place, places
+from pysmpi.checkers.memory import Touch, WatchedRegion, overlap, regions_of
 from pysmpi.checkers.memory_of_calls import (
     memory_of_arguments,
     memory_of_contribution,
-    memory_of_operation,
     receives,
+    uses_memory,
 )
+from pysmpi.checkers.pending import PendingMemory
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.window_uses import (
     COMMUNICATE,
-    GETS,
-    PUTS,
+    FETCHES,
     LocalBuffers,
     SideState,
     WindowUse,
-    access_memory,
+    access_messages,
+    accumulated,
     conflict,
 )
 from pysmpi.diagnostics import Diagnostic, register
@@ -30,13 +31,11 @@ from pysmpi.mpi.base.constants import (
     MODE_NOPRECEDE,
     MODE_NOSUCCEED,
     PROC_NULL,
-    WIN_FLAVOR_SHARED,
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.collective.contribution import Contribution
-from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.window import WindowSide
 from pysmpi.mpi.rma.windows import Win
@@ -86,9 +85,15 @@ class AccessesConflict(Diagnostic):
 
     The report has the lines of both accesses and the bytes that they share. An access may be a
     `Put`, `Get` or `Accumulate`, another MPI call whose buffer lies in the window, or a line of the
-    program that uses the memory of the window directly. Accumulate operations with the same
-    operator do not conflict. Also a buffer that the program, or another MPI call, uses before a
-    `Put` or `Get` that owns it is complete.
+    program that uses the memory of the window directly, also through `Shared_query`. Accumulate
+    operations with the same operator do not conflict, nor `Compare_and_swap` with `MPI.REPLACE`.
+
+    Also a buffer that the program, or another MPI call, uses before a `Put` or `Get` that owns it
+    is complete, and a `Put` or `Get` that uses the buffer of another operation.
+
+    A rank that fetches a value by `Fetch_and_op`, `Compare_and_swap` or `Get_accumulate` knows what
+    the ranks that wrote there did before, and so does a `while` loop that waits for a value in the
+    memory of a window: locks and flags of the program count as synchronization.
 
     ## Why it is bad
 
@@ -105,7 +110,8 @@ class AccessesConflict(Diagnostic):
     ## What to do
 
     Separate the accesses by synchronization (a fence, `Unlock` before `Lock`, `Flush` and a
-    message), use different places of the window, or use `Accumulate` with one operator.
+    message; for stores to shared memory `Sync` and a barrier), use different places of the window,
+    or use `Accumulate` with one operator.
 
     ## References
 
@@ -134,17 +140,20 @@ class OneSidedChecks(Checker):
     """Follows the epochs of every process at every window, and compares its accesses."""
 
     needs_clocks = True
+    needs_pending = True
 
     def __init__(self) -> None:
         self.sides: dict[tuple[int, int], SideState] = {}  # by window, pid
-        self.accesses: dict[tuple[int, int], list[WindowUse]] = {}  # by window, pid of the target
-        self.windows: dict[int, MpiCall] = {}
+        self.accesses: dict[int, list[WindowUse]] = {}  # by pid of the memory
+        self.limits: dict[int, int] = {}  # of their numbers, after which those that are over go
+        self.reachable: dict[int, set[int]] = {}  # the pids that reach the memory of a pid
         self.failures: list[tuple[BaseException, Finding]] = []
         self.reported: set[object] = set()
-        self.number = 0
-        self.memories: dict[int, dict[int, WatchedRegion]] = {}  # by pid, by window
-        # Uses by operations that are not complete, with the handles of these, by pid.
-        self.open: dict[int, list[tuple[Request, WindowUse]]] = {}
+        self.conflicts: dict[frozenset[CallSite | None], Finding] = {}  # by their two lines
+        # Memory of windows by the pid that uses it directly, and a key of the window; with the pid
+        # whose memory it is.
+        self.memories: dict[int, dict[tuple[int, ...], tuple[WatchedRegion, int]]] = {}
+        self.uses: dict[PendingMemory, list[WindowUse]] = {}
         self.written: dict[int, list[WatchedRegion]] = {}  # at the end of a call, by its id
 
     def _state(self, side: WindowSide) -> SideState:
@@ -160,14 +169,12 @@ class OneSidedChecks(Checker):
         """Compare an access with the others; follow the epochs."""
         side = _side(call)
         if side is None:
-            if call.kind in (CallKind.POINT_TO_POINT, CallKind.FILE) and self._follows(call):
+            if call.rank.pid in self.memories and uses_memory(call):
                 self._arguments(call)
             return
         name = call.name
         if name == "Free":
-            number = side.window.communicator.p2p.number
-            if self.memories.get(call.rank.pid, {}).pop(number, None) is not None:
-                self.session.memory.forget(call.rank, (self, "window", number))
+            self._forget(call.rank, side.window.communicator.p2p.number)
         elif name in COMMUNICATE:
             self._access(call, side)
         elif name in _COMPLETES:
@@ -184,14 +191,18 @@ class OneSidedChecks(Checker):
             and result._impl is not None
             and call.kind is not (CallKind.LOCAL)
         ):
-            self._watch(call, result._impl)
+            self._begin_window(call, result._impl)
             return
         side = _side(call)
         name = call.name
-        self._end_others(call, result)
+        written = self.written.pop(id(call), None)
+        if written is not None:
+            for used in self._in_windows(call, "write", written):
+                used.done = used.clock.count + 1
+                self._enter(used)
+        if call.rank.pid in self.memories:
+            self._end_requests(call)
         if side is None:
-            if name in ("Wait", "wait", "Waitall", "waitall") and self.sides:
-                self._complete_locally(call)
             return
         state = self._state(side)
         match name:
@@ -199,6 +210,14 @@ class OneSidedChecks(Checker):
                 self._release_buffers(call.rank, state, None)
             case "Unlock" | "Flush" | "Flush_local":
                 self._release_buffers(call.rank, state, call.arguments["rank"])
+            case "Attach" | "Detach":
+                self._attached(call, side)
+            case "Shared_query":
+                self._shared(call, side)
+        if isinstance(result, Request):  # of Rput and its like
+            for owned in state.buffers[-1:]:
+                if owned.call is call:
+                    owned.handle = result
         if name in _OPENS or name == "Post":
             state.opened[name, call.arguments.get("rank", -1)] = call
             if name != "Post" and state.fence is not None:
@@ -291,91 +310,80 @@ class OneSidedChecks(Checker):
     # Accesses.
 
     def _access(self, call: MpiCall, side: WindowSide) -> None:
-        state = self._state(side)
-        arguments = call.arguments
-        try:
-            target = int(arguments["target_rank"])
-            if target == PROC_NULL:
-                return
-            other = side.window.sides[target]
-            pieces, reads, writes = access_memory(call, other)
-        except Exception:  # the call itself will refuse the arguments
+        messages = access_messages(call)
+        if messages is None:
             return
-        passive = side.passive(target)
-        if not passive and side.started is None and state.used is None and side.fenced:
-            state.used = call
-        name = call.name
-        kind = "write" if name in PUTS else "read" if name in GETS else "update"
-        op = ""
-        if kind == "update":
-            op = "swap" if name == "Compare_and_swap" else op_name(arguments["op"])
-            if op == "NO_OP":
-                kind = "update"
+        state = self._state(side)
+        target = int(call.arguments["target_rank"])
+        if not side.passive(target) and side.started is None and side.fenced:
+            state.used = state.used or call
         pid = call.rank.pid
-        clocks = self.session.clocks
+        toward = side.window.sides[target].rank.pid
+        reads = [piece for one in messages.reads for piece in regions_of(one)]
+        writes = [piece for one in messages.writes for piece in regions_of(one)]
+        kind, op = accumulated(call)
+        stamp = self.session.clocks.stamp(pid)
         access = WindowUse(
-            pid, call, call.site, kind, pieces, clocks.stamp(pid), other.rank.pid, op
-        )  # fmt: skip
-        access.toward = other.rank.pid
-        self._enter(side.window.communicator.p2p.number, access)
-        state.pending.append(access)
-        for owned in state.buffers:
-            if owned.meets(reads, writes):
-                self._buffer_reused(call, owned.call)
-                break
+            pid, call, call.site, kind, regions_of(messages.target), stamp, toward, op
+        )
         # The local buffers may lie in a window that others reach.
-        for kind, memory in (("read", reads), ("write", writes)):
-            for window, used in self._in_windows(call, kind, memory):
-                used.toward = access.toward
-                self._enter(window, used)
-                state.pending.append(used)
-        self.number += 1
-        key = self.number
-        state.buffers.append(LocalBuffers(call, target, key, reads, writes))
-        rank = call.rank
+        uses = [access, *self._in_windows(call, "read", reads)]
+        for used in [*uses, *self._in_windows(call, "write", writes)]:
+            used.toward = toward
+            self._enter(used)
+            state.pending.append(used)
+        self._meet(call, reads, writes)
+        for pending in self.session.pending.all_of(pid):
+            if pending.meets(reads, writes):
+                self._buffer_reused(call, pending.call, pending.prepared)
+                break
+        owned = LocalBuffers(call, target, access, reads, writes)
+        state.buffers.append(owned)
 
-        def touched(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
-            if writing or overlap([memory], writes):
-                self._touched(call, writing, site)
+        def touched(rank: Rank, touch: Touch) -> None:
+            if touch.writes or overlap([touch.memory], writes):
+                self._touched(call, touch)
 
-        self.session.memory.watch(rank, (self, key), [*reads, *writes], touched)
+        self.session.memory.watch(call.rank, (self, id(owned)), [*reads, *writes], touched)
 
-    def _buffer_reused(self, call: MpiCall, owner: MpiCall) -> None:
-        key = ("reused", owner.site, call.site)
+    def _buffer_reused(self, call: MpiCall, owner: MpiCall, prepared: MpiCall) -> None:
+        key = ("reused", call.rank.pid, owner.site, call.site)
         if key in self.reported:
             return
         self.reported.add(key)
+        one_sided = owner.kind is CallKind.ONE_SIDED
         self.session.report(
             Finding(
                 AccessesConflict,
-                f"{call.name} uses the local buffer of {owner.name}, which is not complete",
-                [place(call, "uses the buffer"), place(owner, "owns the buffer")],
-                "MPI 4.1, section 12.3: the buffers of an access belong to MPI until it is "
-                "complete",
-                "use another buffer, or complete the access before (Flush, Unlock, Fence)",
+                f"{call.name} uses the {'local ' * one_sided}buffer of {prepared.name}, which is "
+                "not complete",
+                [place(call, "uses the buffer"), *places(owner, prepared, "owns the buffer")],
+                f"MPI 4.1, section {'12.3' if one_sided else '3.7.2'}: the buffers of an operation "
+                "belong to MPI until it is complete",
+                "use another buffer, or complete the "
+                + ("access before (Flush, Unlock, Fence)" if one_sided else "operation before"),
             )
         )
 
     # Other calls.
 
-    def _follows(self, call: MpiCall) -> bool:
-        """Whether the rank has windows, or buffers that one-sided calls own."""
-        return call.rank.pid in self.memories
-
     def _arguments(self, call: MpiCall) -> None:
         """The buffers of a call that is complete when it returns."""
-        if call.name[0].islower() or call.name[0] == "I" or call.name.endswith("_init"):
+        name = call.name
+        if name.endswith(("_init", "_begin", "_end")) or (name[0] == "I" and name[1:2].islower()):
             return
+        if call.kind is CallKind.COLLECTIVE and name[0].isupper():
+            return  # it enters with all its parts
         reads: list[WatchedRegion] = []
         writes: list[WatchedRegion] = []
-        for name, memory in memory_of_arguments(call).items():
-            (writes if receives(call, name) else reads).extend(memory)
+        for argument, memory in memory_of_arguments(call).items():
+            (writes if receives(call, argument) else reads).extend(memory)
         self._use(call, reads, writes)
 
     def collective_entered(self, contribution: Contribution, rank: Rank) -> None:
         """The buffers of a collective call that is complete when it returns."""
         call = self.session.call_on(rank.process)
-        if call is None or not self._follows(call) or call.kind is not CallKind.COLLECTIVE:
+        if call is None or rank.pid not in self.memories or call.kind is not CallKind.COLLECTIVE:
             return
         if not call.name[0].islower() and call.name[0] != "I" and "tart" not in call.name:
             self._use(call, *memory_of_contribution(contribution))
@@ -383,9 +391,9 @@ class OneSidedChecks(Checker):
     def _use(self, call: MpiCall, reads: list[WatchedRegion], writes: list[WatchedRegion]) -> None:
         """A call reads its memory from now on, and has written to it when it returns."""
         self._meet(call, reads, writes)
-        for window, used in self._in_windows(call, "read", reads):
+        for used in self._in_windows(call, "read", reads):
             used.done = used.clock.count + 1
-            self._enter(window, used)
+            self._enter(used)
         if writes:
             self.written[id(call)] = writes
 
@@ -395,128 +403,120 @@ class OneSidedChecks(Checker):
         for (_, member), state in self.sides.items():
             for owned in state.buffers if member == pid else ():
                 if owned.meets(reads, writes):
-                    self._buffer_reused(call, owned.call)
+                    self._buffer_reused(call, owned.call, owned.call)
                     return
 
-    def _in_windows(
-        self, call: MpiCall, kind: str, memory: list[WatchedRegion]
-    ) -> list[tuple[int, WindowUse]]:
-        """The uses of the rank's own windows by some memory of a call."""
+    def _in_windows(self, call: MpiCall, kind: str, memory: list[WatchedRegion]) -> list[WindowUse]:
+        """The uses of memory of windows by some memory of a call; one for each owner."""
+        if not memory:
+            return []
         pid = call.rank.pid
-        uses = []
-        for window, whole in self.memories.get(pid, {}).items():
-            if overlap(memory, [whole]):
-                stamp = self.session.clocks.stamp(pid)
-                uses.append((window, WindowUse(pid, call, call.site, kind, memory, stamp, pid)))
-        return uses
+        owners = {
+            owner
+            for whole, owner in self.memories.get(pid, {}).values()
+            if overlap(memory, [whole])
+        }
+        stamp = self.session.clocks.stamp(pid)
+        return [WindowUse(pid, call, call.site, kind, memory, stamp, one) for one in owners]
 
-    def _end_others(self, call: MpiCall, result: object) -> None:
-        """A call has returned: what it has written; operations that it has begun or completed."""
-        pid = call.rank.pid
-        for window, used in self._in_windows(call, "write", self.written.pop(id(call), [])):
-            used.done = used.clock.count + 1
-            self._enter(window, used)
-        if pid not in self.memories:
-            return
-        count = self.session.clocks.now(pid).count
-        still_open = []
-        for handle, used in self.open.pop(pid, ()):
-            operation: Any = handle._impl
-            if operation is None or (operation.persistent and operation.request is None):
-                used.done = count
-            else:
-                still_open.append((handle, used))
-        if still_open:
-            self.open[pid] = still_open
-        if call.name in ("Start", "Startall"):
-            first = call.values[0]
-            for handle in first if isinstance(first, list | tuple) else (first,):
-                self._begin(call, handle)
-        for handle in result if isinstance(result, tuple) else (result,):
-            if isinstance(handle, Request) and not any(handle is one for one in call.values[:1]):
-                self._begin(call, handle)
-
-    def _begin(self, call: MpiCall, handle: object) -> None:
+    def operation_begun(self, rank: Rank, pending: PendingMemory) -> None:
         """A non-blocking operation has begun."""
-        operation = handle._impl if isinstance(handle, Request) else None
-        if not isinstance(operation, RequestOperation) or operation.request is None:
+        if rank.pid not in self.memories:
             return
-        reads, writes = memory_of_operation(operation, handle)
-        self._meet(call, reads, writes)
-        for kind, memory in (("read", reads), ("write", writes)):
-            for window, used in self._in_windows(call, kind, memory):
-                self._enter(window, used)
-                assert isinstance(handle, Request)
-                self.open.setdefault(call.rank.pid, []).append((handle, used))
+        call = pending.call
+        self._meet(call, pending.reads, pending.writes)
+        uses = self._in_windows(call, "read", pending.reads)
+        uses += self._in_windows(call, "write", pending.writes)
+        for used in uses:
+            used.prepared = pending.prepared
+            self._enter(used)
+        if uses:
+            self.uses.setdefault(pending, []).extend(uses)
 
-    def _touched(self, call: MpiCall, writing: bool, site: CallSite) -> None:
-        key = ("buffer", call.site, site)
+    def operation_ended(self, rank: Rank, pending: PendingMemory, call: MpiCall) -> None:
+        """A non-blocking operation is complete."""
+        for used in self.uses.pop(pending, ()):
+            used.done = self.session.clocks.now(rank.pid).count
+
+    def _touched(self, call: MpiCall, touch: Touch) -> None:
+        key = ("buffer", call.rank.pid, call.site, touch.site)
         if key in self.reported:
             return
         self.reported.add(key)
         pid = call.rank.pid
+        verb = "writes" if touch.writes else "reads"
         self.session.report(
             Finding(
                 AccessesConflict,
-                f"the local buffer of {call.name} is {'written' if writing else 'read'} before "
-                "the access is complete",
+                f"the local buffer of {call.name} is {'written' if touch.writes else 'read'} "
+                "before the access is complete",
                 [
-                    Place(
-                        [pid],
-                        f"the program {'writes' if writing else 'reads'}",
-                        site,
-                        "touches the buffer",
-                    ),
+                    Place([pid], f"the program {verb}", touch.site, "touches the buffer"),
                     place(call, "owns the buffer"),
                 ],
                 "MPI 4.1, section 12.3: the buffers of an access belong to MPI until the epoch "
                 "ends, or a Flush",
                 "move the use behind the call that closes the epoch",
-            )  # fmt: skip
+            )
         )
 
-    def _enter(self, window: int, access: WindowUse) -> None:
+    def _enter(self, access: WindowUse) -> None:
         """Compare an access with the others to the same memory, and remember it."""
-        accesses = self.accesses.setdefault((window, access.target), [])
+        accesses = self.accesses.setdefault(access.target, [])
         for other in accesses:
             if other.before(access.clock) or not conflict(other, access):
                 continue
-            if other.toward < 0 and access.toward < 0:
-                continue  # both are of the target: other checkers compare them
+            if other.toward < 0 and access.toward < 0 and other.pid == access.pid:
+                continue  # both are of one process: other checkers compare them
             if other.call is access.call and other.call is not None:
                 continue
             if overlap(other.pieces, access.pieces):
                 self._report(other, access)
-        if len(accesses) > _MANY:
+        if len(accesses) > self.limits.get(access.target, _MANY):
             clocks = self.session.clocks
-            alive = [clocks.now(pid) for pid in self._members(window)]
+            alive = [clocks.now(pid) for pid in self.reachable.get(access.target, ())]
             accesses[:] = [one for one in accesses if not all(one.before(clock) for clock in alive)]
+            self.limits[access.target] = max(_MANY, 2 * len(accesses))
         accesses.append(access)
 
-    def _members(self, window: int) -> list[int]:
-        return [pid for number, pid in self.sides if number == window]
+    def _learn(self, pid: int, target: int, memory: list[WatchedRegion]) -> None:
+        """A rank has seen values that others have written, and what they did before."""
+        clock = self.session.clocks.now(pid)
+        for other in self.accesses.get(target, ()):
+            if other.pid == pid or other.reads:
+                continue
+            if overlap(other.pieces, memory):
+                clock.learn(other.clock)
 
     def _report(self, first: WindowUse, second: WindowUse) -> None:
-        key = ("conflict", frozenset((first.site, second.site)))
-        if key in self.reported:
+        sites = frozenset((first.site, second.site))
+        for used in (first, second):
+            if used.call is not None:
+                self.session.explained.add(used.call)
+        earlier = self.conflicts.get(sites)
+        if earlier is not None:  # of these lines, in other ranks
+            for used in (first, second):
+                rows = [row for row in earlier.places if row.site == used.site]
+                if rows and all(used.pid not in row.ranks for row in rows):
+                    rows[0].ranks = sorted([*rows[0].ranks, used.pid])
             return
-        self.reported.add(key)
         low = max(one.pieces[0].low for one in (first, second))
         high = min(one.pieces[0].high for one in (first, second))
-        names = [one.call.name if one.call is not None else one.what for one in (second, first)]
-        self.session.report(
-            Finding(
-                AccessesConflict,
-                f"{names[0]} and {names[1]} reach the same "
-                f"{text.count(max(1, high - low), 'byte')} at rank {second.target} in any order",
-                [second.place(""), first.place("")],
-                "MPI 4.1, section 12.7: the result of concurrent accesses to one place is "
-                "undefined if one of them writes, except for accumulate operations with one "
-                "operator",
-                "synchronize between the two, use different places, or Accumulate",
-                more=["no synchronization orders the two: neither happens before the other"],
-            )
+        names = [
+            one.prepared.name if one.prepared is not None else one.what for one in (second, first)
+        ]
+        self.conflicts[sites] = finding = Finding(
+            AccessesConflict,
+            f"{names[0]} and {names[1]} reach the same "
+            f"{text.count(max(1, high - low), 'byte')} at rank {second.target} in any order",
+            [*second.places(), *first.places()],
+            "MPI 4.1, section 12.7: the result of concurrent accesses to one place is "
+            "undefined if one of them writes, except for accumulate operations with one "
+            "operator",
+            "synchronize between the two, use different places, or Accumulate",
+            more=["no synchronization orders the two: neither happens before the other"],
         )
+        self.session.report(finding)
 
     def _complete(self, call: MpiCall, side: WindowSide, state: SideState, target: Any) -> None:
         pid = call.rank.pid
@@ -524,6 +524,8 @@ class OneSidedChecks(Checker):
         group = side.window.communicator.group
         incomplete = []
         for access in state.pending:
+            if access.done is not None:
+                continue  # its origin already knows its end
             if target is None or access.toward == group[int(target)]:
                 access.done = count
             else:
@@ -531,45 +533,89 @@ class OneSidedChecks(Checker):
         state.pending = incomplete
 
     def _release_buffers(self, rank: Rank, state: SideState, target: object) -> None:
-        for entry in list(state.buffers):
-            if target is None or entry.target == target:
-                state.buffers.remove(entry)
-                self.session.memory.forget(rank, (self, entry.key))
+        for owned in list(state.buffers):
+            if target is None or owned.target == target:
+                self._release(rank, state, owned)
 
-    def _complete_locally(self, call: MpiCall) -> None:
-        """A request-based access is complete at its origin: its buffers are free."""
+    def _release(self, rank: Rank, state: SideState, owned: LocalBuffers) -> None:
+        """An access is complete at its origin: its buffers are free, and what it reads is read."""
+        state.buffers.remove(owned)
+        self.session.memory.forget(rank, (self, id(owned)))
+        used = owned.use
+        if used.kind == "read" and used.done is None:
+            used.done = self.session.clocks.now(rank.pid).count
+        if owned.call.name in FETCHES:
+            self._learn(rank.pid, used.target, used.pieces)
+
+    def _end_requests(self, call: MpiCall) -> None:
+        """The request-based accesses that a call has completed."""
         pid = call.rank.pid
-        for (_, other), state in self.sides.items():
-            if other == pid:
-                for access in state.pending:
-                    if access.call is not None and access.call.name.startswith("R"):
-                        self._release_buffers(call.rank, state, None)
-                        break
+        for (_, member), state in self.sides.items():
+            if member == pid:
+                for owned in list(state.buffers):
+                    if owned.handle is not None and owned.handle._impl is None:
+                        self._release(call.rank, state, owned)
 
     # The memory of windows.
 
-    def _watch(self, call: MpiCall, side: WindowSide) -> None:
-        number = side.window.communicator.p2p.number
-        self.windows[number] = call
+    def _begin_window(self, call: MpiCall, side: WindowSide) -> None:
         self._state(side)
-        self.memories.setdefault(call.rank.pid, {})
-        if side.memory.nbytes == 0 or side.window.flavor == WIN_FLAVOR_SHARED:
+        communicator = side.window.communicator
+        self._watch(call.rank, (communicator.p2p.number,), side.memory, side)
+
+    def _attached(self, call: MpiCall, side: WindowSide) -> None:
+        """Memory of a dynamic window has been attached or detached."""
+        number = side.window.communicator.p2p.number
+        mine = self.memories[call.rank.pid]
+        watched = {key[1] for key in mine if key[0] == number and len(key) > 1}
+        for address in watched - side.regions.keys():
+            self._forget(call.rank, number, address)
+        for address in side.regions.keys() - watched:
+            self._watch(call.rank, (number, address), side.regions[address].memory, side)
+
+    def _shared(self, call: MpiCall, side: WindowSide) -> None:
+        """A rank has asked for the memory of another, and can now use it directly."""
+        wanted = int(call.arguments["rank"])
+        sides = side.window.sides
+        for other in sides if wanted == PROC_NULL else sides[wanted : wanted + 1]:
+            if other is not side:
+                key = side.window.communicator.p2p.number, -1 - other.me
+                if key not in self.memories[call.rank.pid]:
+                    self._watch(call.rank, key, other.memory, other)
+
+    def _watch(self, rank: Rank, key: tuple[int, ...], memory: memoryview, of: WindowSide) -> None:
+        """Follow the direct uses of memory of a window by a rank."""
+        mine = self.memories.setdefault(rank.pid, {})
+        target = of.rank.pid
+        self.reachable.setdefault(target, set()).update(of.window.communicator.group)
+        if memory.nbytes == 0:
             return
-        rank = call.rank
         pid = rank.pid
-        clocks = self.session.clocks
 
-        def used(rank: Rank, writing: bool, memory: WatchedRegion, site: CallSite) -> None:
-            clock = clocks.stamp(pid)
-            what = "the program writes" if writing else "the program reads"
-            access = WindowUse(
-                pid, None, site, "write" if writing else "read", [memory], clock, pid, "", what
-            )
+        def used(rank: Rank, touch: Touch) -> None:
+            if touch.polls:
+                self._learn(pid, target, [touch.memory])
+                return
+            clock = self.session.clocks.stamp(pid)
+            what = "the program writes" if touch.writes else "the program reads"
+            kind = "write" if touch.writes else "read"
+            access = WindowUse(pid, None, touch.site, kind, [touch.memory], clock, target, "", what)
             access.done = clock.count + 1
-            self._enter(number, access)
+            self._enter(access)
 
-        whole = self.memories[pid][number] = WatchedRegion.flat(side.memory)
-        self.session.memory.watch(rank, (self, "window", number), [whole], used)
+        mine[key] = whole, _ = WatchedRegion.flat(memory), target
+        self.session.memory.watch(rank, (self, *key), [whole], used)
+        for pending in self.session.pending.all_of(pid):
+            if pending not in self.uses:
+                self.operation_begun(rank, pending)
+
+    def _forget(self, rank: Rank, number: int, address: int | None = None) -> None:
+        """The memory of a window is no longer used through it."""
+        mine = self.memories.get(rank.pid, {})
+        for key in list(mine):
+            if key[0] == number and (address is None or key[1:] == (address,)):
+                del mine[key]
+                self.session.memory.forget(rank, (self, *key))
 
     def finish(self, simulation: Simulation) -> None:
         """Report epochs that are still open."""
