@@ -259,8 +259,10 @@ def in_order(messages):
     return found
 
 
-def test_messages_inside_a_host_use_no_rail():
-    rails = {"count": 4, "stripe_from": 0, "choice": "by-rank"}
+@pytest.mark.parametrize("choice", ["by-rank", "by-block"])
+def test_messages_inside_a_host_use_no_rail(choice):
+    """They have the costs of their cores, also where two pairs have the same rails."""
+    rails = {"count": 2, "stripe_from": 0, "choice": choice}
     for model in (None, "loopback"):
         inside = {"map_by": "ppr:4:node", "memory_model": model}
         assert seconds(machine(rails), [LARGE, 1000], 2, **inside) == seconds(
@@ -356,6 +358,31 @@ def test_messages_pass_by_a_rail_that_is_off(choice):
     assert off > alone / 2
 
 
+def late_receive(nbytes):
+    import time
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank == 0:
+        comm.Send(bytearray(nbytes), 1)
+        return None
+    time.sleep(0.001)
+    begin = MPI.Wtime()
+    comm.Recv(bytearray(nbytes), 0)
+    return MPI.Wtime() - begin
+
+
+@pytest.mark.parametrize("stripe", [None, 0])
+def test_a_message_that_waits_for_its_receive_takes_another_rail(stripe):
+    rails = {"count": 2, "choice": "first"} | ({} if stripe is None else {"stripe_from": stripe})
+    result = pysmpi.run(
+        late_receive, 2, args=(64 * LARGE,), platform=machine(rails), map_by="node",
+        compute="none", fault="link=c_link_0@100us", cfg={"smpi/wtime": "0"},
+    )  # fmt: skip
+    assert result.returns[1] == pytest.approx(64 * LARGE / (10 * GB), rel=0.01)
+
+
 def test_messages_use_a_rail_again_after_its_fault():
     platform = machine({"count": 2, "stripe_from": 0})
     two = seconds(platform, [64 * LARGE])
@@ -410,6 +437,19 @@ def test_recordings_have_the_shares_of_the_links(tmp_path):
     assert usage["c_link_0_rail_1_UP"] == pytest.approx(3 * LARGE)
     assert usage["c_link_1_rail_1_DOWN"] == pytest.approx(3 * LARGE)
     assert LARGE <= usage["c_link_0_UP"] < LARGE + 1000  # and the barrier's bytes
+
+
+def test_pictures_show_the_links_of_rails_side_by_side(tmp_path):
+    from pysmpi.analysis.movement import picture_of
+    from pysmpi.trace.activity import activity_of
+    from pysmpi.trace.lines import read_lines
+
+    file = tmp_path / "run.jsonl"
+    seconds(machine({"count": 3, "stripe_from": 1000}), [LARGE], trace=str(file))
+    picture = picture_of(activity_of(read_lines(file)))
+    host, switch, other = (picture.names.index(name) for name in ("n0", "switch-0", "n1"))
+    (split,) = [route for route in picture.routes if len(route.links) > 2]
+    assert split.vertices == (host, switch, other) and len(split.links) == 6
 
 
 def test_the_energy_of_links_is_of_the_bytes_of_their_rail():
