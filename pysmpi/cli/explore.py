@@ -39,7 +39,8 @@ _PAIRS = 4  # events of two orders
 _SHOWN = 12  # lines of events and predictions
 _OWN = (
     "--runs", "--seconds", "--jobs", "-j", "--keep-going", "--reduction", "--sends", "--timeout",
-    "--symmetric", "--no-shrink", "--resume", "--database", "--json", "--schedule", "--scheduler",
+    "--symmetric", "--no-shrink", "--resume", "--database", "--json", "--page", "--schedule",
+    "--scheduler",
 )  # fmt: skip
 
 
@@ -109,6 +110,11 @@ _OWN = (
     help="Directory of known failures, which are tried first; none: keep nothing.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write the outcome as JSON; - is stdout.")
+@click.option(
+    "--page",
+    metavar="FILE",
+    help="Draw each failing order beside the one that passes, as a page (.html).",
+)
 @with_options
 @click.pass_context
 def command(
@@ -127,6 +133,7 @@ def command(
     resume: bool,
     database: str,
     json_file: str | None,
+    page: str | None,
     nprocs: int,
     help_cfg: bool,
     quiet: bool,
@@ -220,6 +227,8 @@ def command(
     _show(found, campaign.resumed, quiet)
     if json_file is not None:
         _write(json_file, found)
+    if page is not None:
+        _draw(page, line.target, found)
     if found.interrupted:
         return interruption.status_of(interruption.received() or signal.SIGINT)
     if found.failures:
@@ -374,3 +383,14 @@ def _write(path: str, found: SearchResult) -> None:
             stream.write(written)
     except OSError as error:
         raise UsageError(f"--json {path}: cannot be written: {error.strerror}") from None
+
+
+def _draw(path: str, program: str, found: SearchResult) -> None:
+    """Write the page of the failures."""
+    from pysmpi.explore import picture
+
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(picture.page(os.path.basename(program), found.failures))
+    except OSError as error:
+        raise UsageError(f"--page {path}: cannot be written: {error.strerror}") from None

@@ -13,6 +13,7 @@ from pysmpi.explore.executions import Executions, ExecutionsLost, JobFactory, Tr
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
+from pysmpi.explore.picture import DrawnDecision, steps_of
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, remedy, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
@@ -67,6 +68,7 @@ class FailingOrder:
     default. `unordered` repeats the same failure in the default order of a smaller job, if the
     original one fails in other orders only. If the default order passes, `passing` describes its
     events, `parting` is the first one that differs, and `remedy` would let the program pass.
+    `steps` and `passing_steps` are the events of both orders for a picture.
     """
 
     cause: str
@@ -85,6 +87,8 @@ class FailingOrder:
     passing: list[str] = field(default_factory=list)
     parting: int | None = None
     remedy: str = ""
+    steps: list[DrawnDecision] = field(default_factory=list)
+    passing_steps: list[DrawnDecision] = field(default_factory=list)
 
 
 @dataclass
@@ -387,6 +391,7 @@ class Explorer:
             failure.error = found.error or failure.error
             failure.events = [event.name for event in trace.events]
             failure.sites = trace.sites or []
+            failure.steps = steps_of(trace)
             if self.settings.shrink:
                 failure.inevitable = inevitable(executor, shrunk.decisions, trace)
             self._compare(executor, failure, shrunk.decisions, trace)
@@ -409,6 +414,7 @@ class Explorer:
         if usual.failed or not isinstance(passing, Trace) or not passing.sites:
             return
         failure.passing = passing.sites
+        failure.passing_steps = steps_of(passing)
         names = [event.name for event in passing.events]
         pairs = zip(names, failure.events)
         failure.parting = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
