@@ -105,7 +105,7 @@ class Validation:
             for job, one in zip(jobs, predicted)
             if job.ranks == 1
             for (case, _), times in job.times.items()
-            if (case, 0) in one.times
+            if one.times.get((case, 0), 0.0) > 0.0 and self._measured(times) > 0.0
         }
         for job, one in zip(jobs, predicted):
             for (case, nbytes), times in job.times.items():

@@ -71,7 +71,7 @@ def page(
         _section("Messages", _messages(comparison)),
         _section("The recording", _facts(comparison, recordings, remarks)),
     ]
-    title = f"Predicted beside measured: {machine}"
+    title = f"Predicted beside measured, on {machine}"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

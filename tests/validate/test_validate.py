@@ -354,7 +354,7 @@ def balanced(text: str) -> bool:
     return not tags.open and not tags.wrong
 
 
-MACHINE = {
+MACHINE: dict[str, Any] = {
     "name": "m", "clusters": [{"name": "m", "hosts": "m-[0-1]", "cores": 4,
                                "network": {"bandwidth": "1GBps", "latency": "1us"}}],
 }  # fmt: skip
@@ -523,3 +523,27 @@ def test_a_part_or_a_case_is_measured_alone(status: Status) -> None:
     code, _, err = status(*run, "allreduce,npb_xx")
     assert code == 2 and "expected messages, memory, programs, latency" in err
     assert "got npb_xx" in err
+
+
+def test_windows_of_ranks_that_are_ahead(status: Status, tmp_path: Path) -> None:
+    """Without overheads a rank is a window ahead of the other."""
+    (tmp_path / "m.yaml").write_text(json.dumps(MACHINE))
+    same = ("--platform", "m.yaml", "--cfg", "smpi/wtime:0", "--compute", "none")
+    assert status("validate", "script", "--largest", "8B", "--repeats", "1")[0] == 0
+    parts = ("validate.py", "v.jsonl", "--only", "bandwidth,bidirectional")
+    assert status("run", "-q", "-n", "2", *same, "--map-by", "node", *parts)[0] == 0
+    code, out, err = status("validate", "v.jsonl", *same, "--json")
+    assert code == 0, err
+    errors = [row["error"] for row in json.loads(out)["rows"]]
+    assert len(errors) == 6 and max(map(abs, errors)) < 0.1, errors
+
+
+def test_programs_without_compute_have_no_origin() -> None:
+    job = MeasuredJob(("n0",), times={("npb_cg", 0): Times((2.0,))})
+    two = MeasuredJob(("n0", "n1"), times={("npb_cg", 0): Times((1.0,))})
+    predictions = [
+        PredictedJob({("npb_cg", 0): 0.0}, {"npb_cg": 0.0}),
+        PredictedJob({("npb_cg", 0): 0.5}, {"npb_cg": 0.5}),
+    ]
+    (row,) = Validation([job, two], predictions).rows
+    assert (row.ranks, row.compute, row.messages) == (2, None, 1.0)
