@@ -30,7 +30,14 @@ class Use(NamedTuple):
     polls: bool = False  # a loop waits until its value changes
     late: bool = False  # it follows a call of the same statement, which may complete an operation
     when: str = ""  # "first": when a loop begins; "again": after each of its steps
-    last: int = 0  # the last line of the statement
+
+
+class LineUses(NamedTuple):
+    """The uses of the statements that begin in a line."""
+
+    early: list[Use]  # to be evaluated before
+    late: list[Use]  # to be evaluated after the statement
+    last: int  # its last line
 
 
 class _Uses:
@@ -47,6 +54,11 @@ class _Uses:
     def add(self, node: ast.expr, writes: bool, needs_scalar: bool = False) -> None:
         late = self.late or self.changes(node)
         self.uses.append(Use(node, writes, needs_scalar, late=late))
+
+    def follow(self, node: ast.expr) -> None:
+        """The statement evaluates an expression, whose arrays it does not use."""
+        if not isinstance(node, ast.Name) and not self.late:
+            self.late = any(isinstance(one, ast.Call) and _loud(one) for one in ast.walk(node))
 
     def changes(self, node: ast.AST) -> bool:
         """Whether the statement has assigned a name in an expression."""
@@ -118,10 +130,10 @@ _COMPREHENSIONS = {
 }
 _NEVER = ast.Yield()  # a guard whose value is not known
 # By the identity of a code, whose hash takes long, with the code itself.
-_USES_BY_CODE: dict[int, tuple[CodeType, dict[int, list[Use]]]] = {}
+_USES_BY_CODE: dict[int, tuple[CodeType, dict[int, LineUses]]] = {}
 
 
-def uses_of(code: CodeType) -> dict[int, list[Use]]:
+def uses_of(code: CodeType) -> dict[int, LineUses]:
     """The uses of memory in a function, by line; empty if there is no source."""
     entry = _USES_BY_CODE.get(id(code))
     if entry is None:
@@ -132,7 +144,7 @@ def uses_of(code: CodeType) -> dict[int, list[Use]]:
     return entry[1]
 
 
-_Lines = dict[str, dict[int, list[Use]]]  # by the name of the function, and the line
+_Lines = dict[str, dict[int, LineUses]]  # by the name of the function, and the line
 _FILES: dict[tuple[str, int], _Lines] = {}
 
 
@@ -201,15 +213,20 @@ class _FileUses:
             ]
         # After a call on the same line, such as `request.Wait(); print(a)`, the state differs.
         if own and node.lineno not in self.calling:
-            here = self.lines.setdefault(owner, {}).setdefault(node.lineno, [])
-            here.extend(use._replace(last=last) for use in own)
+            self._add(owner, node.lineno, last, own)
         for name, line, inner in uses.inner:
-            lines = self.lines.setdefault(name, {})
-            # Two of one name on one line cannot be told apart.
-            lines[line] = [] if (name, line) in self.small else inner
-            self.small.add((name, line))
+            if (name, line) in self.small:  # two of one name on one line cannot be told apart
+                self.lines.get(name, {}).pop(line, None)
+            else:
+                self.small.add((name, line))
+                self._add(name, line, line, inner)
         if not hasattr(node, "body") and any(isinstance(one, ast.Call) for one in ast.walk(node)):
             self.calling.add(node.lineno)
+
+    def _add(self, owner: str, line: int, last: int, uses: Iterable[Use]) -> None:
+        here = self.lines.setdefault(owner, {}).setdefault(line, LineUses([], [], last))
+        for use in uses:
+            (here.late if use.late else here.early).append(use)
 
 
 def _last_line(node: ast.stmt) -> int:
@@ -284,9 +301,12 @@ def _value(node: ast.expr, uses: _Uses) -> None:
     A function may only pass an argument on, as in `comm.Send([a[2:4], MPI.INT], 1)`.
     """
     match node:
-        case ast.Name() | ast.Attribute():
+        case ast.Name():
             pass
-        case ast.Subscript(slice=index):
+        case ast.Attribute(value=value):
+            uses.follow(value)
+        case ast.Subscript(value=value, slice=index):
+            uses.follow(value)
             uses.add(node, False, True)
             _read(index, uses)
         case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
@@ -317,10 +337,12 @@ def _read(node: ast.expr, uses: _Uses) -> None:
         case ast.Name():
             uses.add(node, False)
         case ast.Attribute(value=value, attr=name):
+            uses.follow(value)
             if name not in _METADATA:
                 uses.add(node, False)
                 _value(value, uses)
-        case ast.Subscript(slice=index):
+        case ast.Subscript(value=value, slice=index):
+            uses.follow(value)
             uses.add(node, False)
             _read(index, uses)
         case ast.Call():

@@ -220,12 +220,12 @@ class MemoryWatch:
         if line:
             code = frame.f_code
             uses = uses_of(code).get(line)
-            if uses:
-                late = [use for use in uses if use.late]
-                last = uses[0].last
+            if uses is not None:
+                early, late, last = uses
                 if late or last > line:
                     self._statements[id(frame)] = _Statement(line, last, late)
-                self._look([use for use in uses if not use.late] if late else uses, frame, line)
+                if early:
+                    self._look(early, frame, line)
         return self._line
 
     def _look(self, uses: Sequence[Use], frame: FrameType, line: int) -> None:
