@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from pysmpi.collectives.selection import Selection
 from pysmpi.collectives.tuning import Tuner
+from pysmpi.kernel.engine import Engine
 from pysmpi.kernel.plan import Transport
 from pysmpi.memory.bandwidth import NodeTransport
 from pysmpi.memory.lines.machine import HostLines
 from pysmpi.memory.transfer.choice import over
 from pysmpi.memory.transfer.described import Locate
+from pysmpi.network.cards import CardTransport
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
-from pysmpi.network.kinds.fluid import preset_name
+from pysmpi.network.kinds.fluid import network_of, preset_name
+from pysmpi.network.measured import MeasuredPreset
+from pysmpi.network.measured import load as load_curves
 from pysmpi.network.presets import SMPI
 from pysmpi.network.presets import find as find_preset
 from pysmpi.network.rails import over_rails
@@ -29,6 +34,9 @@ SELECTOR = "ompi5"
 SMPIRUN_SELECTOR = "default"
 # Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
 UNKNOWN_SPEED = 1e9
+# Seconds of a rank for each wait of a collective under measured presets, besides its messages: what
+# osu_allreduce of 4 bytes takes longer on the machine of the preset infiniband-edr.
+STEP = 4.1e-7
 # The memory model without one: messages inside a node take its loopback alone.
 LOOPBACK = "loopback"
 
@@ -74,8 +82,10 @@ class Machine:
         )
         if any(slot.host.node is not None for slot in self.slots):
             selection = selection.on_lines(HostLines(self.slots))
+        if self._measured() is not None:
+            selection = selection.with_step(self.settings.number("network/step-overhead", STEP))
         if selection.automatic:
-            selection = selection.tried_on(Tuner(self._fresh, len(self.slots)))
+            selection = selection.tried_on(Tuner(self._fresh, len(self.slots), self.equip))
         self.selection = selection
 
     def transport(
@@ -91,11 +101,30 @@ class Machine:
             self.platform, places, self.settings, self.model.name,
         )  # fmt: skip
         messages = self.shares_memory()
+        measured = self._measured()
+        if measured is not None and measured.pairs is not None:
+            _, bandwidth = network_of(self.platform)
+            network = CardTransport(network, places, partial(measured.card, bandwidth=bandwidth))
         if messages or self.settings.number("memory/bound") > 0.0:
-            name = self.preset()
-            measured = name is not None and bool(find_preset(name).measured)
-            network = NodeTransport(network, places, self.settings, measured, messages)
+            own_costs = measured is not None
+            network = NodeTransport(network, places, self.settings, own_costs, messages)
         return over(network, places, self.settings, locate)
+
+    def equip(self, engine: Engine) -> None:
+        """Give an engine the bandwidths at which a core combines and copies bytes in collectives.
+
+        With a measured preset these are those of its memory: a reduction loads two bytes and stores
+        one, a copy loads one and stores one. Otherwise they take no time, as in SMPI.
+        """
+        if self._measured() is not None and self.shares_memory():
+            core = self.settings.number("memory/core-bandwidth")
+            engine.reduce_rate, engine.copy_rate = core / 3.0, core / 2.0
+
+    def _measured(self) -> MeasuredPreset | None:
+        """The curves of a measured preset; None under others."""
+        name = self.preset()
+        preset = None if name is None else find_preset(name)
+        return None if preset is None or not preset.measured else load_curves(preset.measured)
 
     def shares_memory(self) -> bool:
         """Whether messages inside nodes share the memory of their node."""

@@ -246,7 +246,23 @@ def build(s: Schedule, call: Call, name: str | None = None) -> frozenset[str]:
         if call.op in MEETINGS and call.selection is not None and call.selection.meets:
             meet(builder, call)
         builder.perform(call, name)
+        if call.selection is not None and call.selection.step > 0.0:
+            pace(s, call.selection.step)
     return builder.ready
+
+
+_RECEIVING = frozenset((steps.RECV, steps.WAIT, steps.WAITALL))
+
+
+def pace(s: Schedule, seconds: float) -> None:
+    """Let `seconds` pass after each wait of a schedule without places."""
+    codes, peers, sizes, tags = s.codes, s.peers, s.sizes, s.tags
+    s.codes, s.peers, s.sizes, s.tags = [], [], [], []
+    for step in zip(codes, peers, sizes, tags, strict=True):
+        for column, value in zip((s.codes, s.peers, s.sizes, s.tags), step, strict=True):
+            column.append(value)
+        if step[0] in _RECEIVING:
+            s.sleep(seconds)
 
 
 # The collectives that wait for all ranks with SimGrid's option smpi/barrier-collectives.

@@ -32,10 +32,13 @@ class Selection:
     name the algorithms of their levels: `mvapich2_two_level:rdb,binomial`. As in SMPI, the same
     selection applies to the nested collectives of an algorithm. The selector may be a selection
     file. `tuner` tries algorithms for `automatic`; `lines` has the line costs of the hosts, for
-    algorithms that are tuned with them. Immutable.
+    algorithms that are tuned with them. `step` is the time (s) of a rank for each wait of an
+    algorithm, besides its messages. Immutable.
     """
 
-    __slots__ = ("_hash", "_held", "_inner", "lines", "meets", "overrides", "selector", "tuner")
+    __slots__ = (
+        "_hash", "_held", "_inner", "lines", "meets", "overrides", "selector", "step", "tuner",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class Selection:
         tuner: Tries | None = None,
         lines: HostLines | None = None,
         meets: bool = False,
+        step: float = 0.0,
     ) -> None:
         """Check the names; UsageError lists the known ones.
 
@@ -65,6 +69,7 @@ class Selection:
         self.tuner = tuner
         self.lines = lines
         self.meets = meets
+        self.step = step
         self._inner: Selection | None = None
         self._hash: int = hash((selector, tuple(sorted(self.overrides.items()))))
 
@@ -79,6 +84,7 @@ class Selection:
             and self.tuner is other.tuner
             and self.lines is other.lines
             and self.meets == other.meets
+            and self.step == other.step
         )
 
     def __repr__(self) -> str:
@@ -113,11 +119,15 @@ class Selection:
 
     def tried_on(self, tuner: Tries) -> Selection:
         """The same selection with a machine to try algorithms on."""
-        return Selection(self.selector, self.overrides, tuner, self.lines, self.meets)
+        return Selection(self.selector, self.overrides, tuner, self.lines, self.meets, self.step)
 
     def on_lines(self, lines: HostLines) -> Selection:
         """The same selection with the line costs of the hosts."""
-        return Selection(self.selector, self.overrides, self.tuner, lines, self.meets)
+        return Selection(self.selector, self.overrides, self.tuner, lines, self.meets, self.step)
+
+    def with_step(self, step: float) -> Selection:
+        """The same selection with a time (s) for each wait."""
+        return Selection(self.selector, self.overrides, self.tuner, self.lines, self.meets, step)
 
     def inner(self) -> Selection:
         """The selection for the nested collectives of an automatically chosen algorithm.
@@ -129,7 +139,7 @@ class Selection:
         if self._inner is None:
             kept = {op: name for op, name in self.overrides.items() if name != AUTOMATIC}
             selector = "ompi5" if self.selector == AUTOMATIC else self.selector
-            self._inner = Selection(selector, kept, None, self.lines, self.meets)
+            self._inner = Selection(selector, kept, None, self.lines, self.meets, self.step)
         return self._inner
 
     def start(self, op: str, nonblocking: bool = False) -> str:

@@ -86,8 +86,14 @@ class Tuner:
     `network` makes a fresh transport between the `slots` places of ranks.
     """
 
-    def __init__(self, network: Callable[[], Transport], slots: int) -> None:
+    def __init__(
+        self,
+        network: Callable[[], Transport],
+        slots: int,
+        equip: Callable[[Engine], object] | None = None,
+    ) -> None:
         self.network = network
+        self.equip = equip  # gives an engine the costs of the machine's cores
         self.slots = slots
         self.trials = 0
         self._winners: dict[object, str] = {}
@@ -136,6 +142,8 @@ class Tuner:
         self, schedules: Sequence[Schedule], slots: Sequence[int] | None, limit: float
     ) -> float:
         engine = Engine(self.network(), self.slots)
+        if self.equip is not None:
+            self.equip(engine)
         context = Context(0, [])
         left = len(schedules)
         end = INFINITY

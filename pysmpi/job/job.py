@@ -182,6 +182,7 @@ class Job:
         begun = time.perf_counter()
         transport = self.transport or self.machine_transport()
         simulation = self.simulation = Simulation(transport, self.slots)
+        self.machine.equip(simulation.engine)
         universe = simulation.universe
         universe.selection = self.selection
         universe.tolerant = self.options.on_failure == "continue"

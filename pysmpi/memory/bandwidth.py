@@ -24,6 +24,7 @@ from pysmpi.kernel.activities import ActivityKind, Constraint
 from pysmpi.kernel.core import Core
 from pysmpi.kernel.plan import NEVER, Plan, Transport
 from pysmpi.network.flows import ENVELOPE
+from pysmpi.network.measured import MeasuredPreset, OsuCurve
 from pysmpi.platform.config import Settings
 from pysmpi.platform.model import Host
 from pysmpi.platform.placement import Slot
@@ -39,6 +40,15 @@ CORE = 12e9
 # Parts of the latency of a message inside a node that its sender and its receiver are busy.
 BUSY = 0.3
 EAGER = 65536  # bytes
+# One-way times inside a node, as osu_latency printed them for two cores and Open MPI.
+INSIDE = OsuCurve(
+    {
+        16: 0.22e-6, 64: 0.26e-6, 128: 0.29e-6, 256: 0.33e-6, 512: 0.41e-6, 1024: 0.51e-6,
+        2048: 0.61e-6, 4096: 1.31e-6, 8192: 1.85e-6, 16384: 2.59e-6, 32768: 2.93e-6,
+        65536: 5.62e-6, 131072: 9.28e-6, 262144: 16.55e-6, 524288: 30.79e-6, 1048576: 58.15e-6,
+    },
+    source="github.com/converged-computing/metrics-operator, network-osu-benchmark (2023)",
+)  # fmt: skip
 
 
 def node_bandwidth(host: Host, settings: Settings) -> float:
@@ -47,6 +57,9 @@ def node_bandwidth(host: Host, settings: Settings) -> float:
     if value is None:
         return max(OF_A_CORE * host.cores, CORE)
     return float(value)
+
+
+_LATE = MeasuredPreset(INSIDE, None, EAGER)
 
 
 class NodeMemory:
@@ -169,11 +182,12 @@ class NodeTransport(Transport):
 
 
 def _inside(plan: Plan, nbytes: int) -> Plan:
-    """A message with the latency and the bandwidth of the loopback."""
+    """A message with the latency and the bandwidth of the loopback, late as measured ones are."""
     path = plan.kind
     latency = getattr(path, "latency", plan.latency)
     busy = BUSY * latency
     eager = nbytes < EAGER
+    latency += max(0.0, _LATE.late(nbytes))
     return Plan(
         latency - 2.0 * busy if eager else latency, float(nbytes + ENVELOPE), plan.bound,
         plan.penalty, 1.0, plan.constraints, plan.weights, busy if eager else 0.0, busy,

@@ -8,9 +8,12 @@ Between them, messages of s bytes are late by as much as on the measured machine
 - time between two of many messages of one rank: g(s) = s / B + y(s), where y(s) follows in the
   same way from the windows of 64 messages of `osu_bw`.
 
-Between measured sizes x and y are linear, beyond the largest they are constant. Eager messages keep
-processors busy for g, so that a rank has a message rate, and several ranks of a node have several
-times this rate. Larger messages take g on the links.
+The ranks of a full node together send messages at the rate that `osu_mbw_mr` printed with one pair
+of ranks a core, if it was measured: the time of a card for a message is s / B + z(s).
+
+Between measured sizes x, y and z are linear, beyond the largest they are constant. Eager messages
+keep processors busy for g, so that a rank has a message rate, and several ranks of a node have
+several times this rate. Larger messages take g on the links.
 """
 
 from __future__ import annotations
@@ -78,14 +81,22 @@ class MeasuredPreset:
         eager: int,
         sources: Sequence[str] = (),
         checks: Sequence[PresetCheck] = (),
+        pairs: OsuCurve | None = None,
     ) -> None:
         self.latency = latency
+        self.pairs = pairs  # messages a second of all ranks of a node
         self.bandwidth = bandwidth
         self.eager = eager
         self.sources = sources
         self.checks = checks
         self._late = OsuCurve({1: 0.0}) if latency is None else self._lateness(latency)
         self._slow = OsuCurve({1: 0.0}) if bandwidth is None else self._gaps(bandwidth)
+        if pairs is not None:
+            largest = pairs.sizes[-1] * pairs.values[-1]
+            self._crowded = OsuCurve(
+                {size: 1.0 / rate - size / largest
+                 for size, rate in zip(pairs.sizes, pairs.values, strict=True)}
+            )  # fmt: skip
 
     def checked(self) -> str:
         """A sentence on the tables, not used for the fit, against which the preset was checked."""
@@ -140,6 +151,10 @@ class MeasuredPreset:
             slow[size] = max(gap, 0.5 * size / rate) - size / largest
         return OsuCurve(slow)
 
+    def late(self, nbytes: int) -> float:
+        """The time (s) by which a message takes longer than latency + size / bandwidth."""
+        return self._late.at(max(nbytes, 1))
+
     def seconds(self, nbytes: int, latency: float, bandwidth: float) -> float:
         """The one-way time (s) of a message, where a byte takes `latency`."""
         size = max(nbytes, 1)
@@ -156,6 +171,11 @@ class MeasuredPreset:
         if slow > 0.0:
             slow *= slowness
         return max(size / bandwidth + slow, 0.5 * size / bandwidth)
+
+    def card(self, nbytes: int, bandwidth: float) -> float:
+        """The time (s) of a card for one of many messages of all ranks of a host."""
+        size = max(nbytes, 1)
+        return size / bandwidth + max(0.0, self._crowded.at(size))
 
     def slowness(self, rate: float, latency: float, bandwidth: float) -> float:
         """The slowness of a machine on which one rank sends `rate` small messages a second."""
@@ -245,7 +265,7 @@ def load(name: str) -> MeasuredPreset:
     from pysmpi.platform.nodes import compose
 
     keys = compose(CURVES / f"{name}.yaml").fields(
-        ("eager",), ("sources", "latency", "bandwidth", "checks")
+        ("eager",), ("sources", "latency", "bandwidth", "pairs", "checks")
     )
     checks = []
     for node in keys["checks"].items() if "checks" in keys else []:
@@ -253,9 +273,11 @@ def load(name: str) -> MeasuredPreset:
         check = node.fields(("machine", "source"), errors)
         values = [float(check[key].text()) if key in check else None for key in errors]
         checks.append(PresetCheck(check["machine"].text(), check["source"].text(), *values))
-    curves: dict[str, OsuCurve | None] = {"latency": None, "bandwidth": None}
+    curves: dict[str, OsuCurve | None] = {"latency": None, "bandwidth": None, "pairs": None}
     sources: list[str] = []
-    for key, unit, scale in (("latency", "us", 1e-6), ("bandwidth", "MBps", 1e6)):
+    for key, unit, scale in (
+        ("latency", "us", 1e-6), ("bandwidth", "MBps", 1e6), ("pairs", "millions", 1e6),
+    ):  # fmt: skip
         if key in keys:
             curve = keys[key].fields(("machine", "source", unit))
             curves[key] = OsuCurve(
@@ -272,4 +294,5 @@ def load(name: str) -> MeasuredPreset:
         if "sources" in keys
         else list(dict.fromkeys(sources)),
         checks,
+        curves["pairs"],
     )

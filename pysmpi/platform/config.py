@@ -55,6 +55,12 @@ _OPTIONS = [  # fmt: skip
     ),
     Option("network/rails", "", "most rails that hosts with several network cards use", read.whole),
     Option(
+        "network/step-overhead",
+        "",
+        "time of a rank for each wait in a collective, with a measured preset (s, or 410ns)",
+        read.duration,
+    ),
+    Option(
         "network/latency-factor",
         "",
         "latency factor by size (bytes:factor;...)",

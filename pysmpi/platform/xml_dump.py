@@ -55,6 +55,7 @@ SPEED = 1e9
 OWN = (
     "memory/",
     "network/message-rate",
+    "network/step-overhead",
     "loggp",
     "logp/",
     "plogp/",

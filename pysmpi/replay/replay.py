@@ -142,6 +142,7 @@ class Replay:
         slots = machine.slots
         hosts = [slot.host for slot in slots]
         engine = Engine(machine.transport(hosts, list(slots)), len(slots))
+        machine.equip(engine)
         engine.by_arrival = machine.settings.value("smpi/matching") == "arrival"
         cores: dict[tuple[Host, int], Core] = {}
         instances: list[Instance | RecordedInstance | GoalInstance] = []
