@@ -22,7 +22,9 @@ RANKS = {
     "cache_fill": 4,
     "credit_pipeline": 3,
     "election": 4,
+    "event_stream": 3,
     "lease_lock": 4,
+    "message_log": 3,
     "quorum_commit": 4,
     "snapshot": 3,
 }
