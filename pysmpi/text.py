@@ -19,6 +19,14 @@ def seconds(value: float) -> str:
     return "0 s" if value == 0.0 else f"{value:.4g} s"
 
 
+def range_of_seconds(low: float, high: float) -> str:
+    """Two times (s) in one unit: `1.2 to 1.35 ms`."""
+    for unit, name in _TIMES:
+        if high >= unit:
+            return f"{low / unit:.4g} to {high / unit:.4g} {name}"
+    return f"{low:.4g} to {high:.4g} s"
+
+
 def size(nbytes: float) -> str:
     """An amount of data: `1.5 MB`; decimal units, as bandwidths have them."""
     for unit, name in _SIZES:

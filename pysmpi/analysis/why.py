@@ -19,6 +19,7 @@ from typing import Final
 
 from pysmpi import text
 from pysmpi.analysis.graph import READING, EventGraph, Scales, read
+from pysmpi.analysis.interval import line
 from pysmpi.analysis.path import (
     CAUSES,
     COMPUTE,
@@ -32,7 +33,7 @@ from pysmpi.analysis.path import (
 )
 from pysmpi.analysis.profile import Profile, limit, profile
 from pysmpi.analysis.wait_states import wait_states
-from pysmpi.time.figures import AnalysisFigures
+from pysmpi.time.figures import AnalysisFigures, IntervalFigures
 from pysmpi.trace.activity import contradiction
 
 # Share of a run below which its compute is only looks at clocks: no compute was timed.
@@ -77,6 +78,7 @@ class Analysis:
     sensitivity: dict[str, float]
     what_if: dict[str, float]
     wait_states: dict[str, float]
+    interval: IntervalFigures | None = None
     _lines: list[str] | None = None
 
     def limit(self) -> str:
@@ -86,7 +88,7 @@ class Analysis:
     def report(self) -> AnalysisFigures:
         """The analysis as plain data; `schema` is the version of its form."""
         path, seconds = self.path, self.graph.seconds
-        return {
+        figures: AnalysisFigures = {
             "schema": SCHEMA,
             "seconds": seconds,
             "ranks": self.graph.record.ranks,
@@ -122,6 +124,9 @@ class Analysis:
             "rank_compute_seconds": self.profile.compute,
             "rank_wait_seconds": self.profile.waited,
         }
+        if self.interval is not None:
+            figures["interval"] = self.interval
+        return figures
 
     def lines(self) -> list[str]:
         """The analysis for people."""
@@ -168,6 +173,8 @@ class Analysis:
         )
         if changed:
             found.append(f"what if: {changed}")
+        if self.interval is not None:
+            found.append(line(self.interval))
         return found
 
     def _saved(self, cause: str, place: str, part: float) -> str:

@@ -23,6 +23,7 @@ from pysmpi.calibrate import network_program
 from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
 from pysmpi.calibrate.network_program import EXPERIMENTS, NetworkBench
 from pysmpi.errors import PysmpiError
+from pysmpi.network.errors import written
 from pysmpi.own_process.descendants import end_with_parent
 from pysmpi.platform.units import format_bandwidth, format_time
 
@@ -162,7 +163,7 @@ def explain(found: NetworkMeasurement, seed: int = 1) -> tuple[Fit, set[int]]:
 
 
 def platform_text(result: Fit, name: str, description: str, sources: Sequence[str]) -> str:
-    """The platform file of two hosts with the measured values."""
+    """The platform file of two hosts with the measured values, and their errors if known."""
     import yaml  # type: ignore[import-untyped]
 
     cluster: dict[str, object] = {
@@ -179,10 +180,18 @@ def platform_text(result: Fit, name: str, description: str, sources: Sequence[st
         "name": name,
         "description": description,
         "sources": list(sources),
-        "config": result.options(),
+        "config": result.options() | _errors(result),
         "clusters": [cluster],
     }
     return str(yaml.safe_dump(top, sort_keys=False, width=100))
+
+
+def _errors(result: Fit) -> dict[str, str]:
+    """The errors of sizes that were held out, as an option; ping-pongs show all three parts."""
+    if not result.errors:
+        return {}
+    worst = max(mean for mean, _ in result.errors.values())
+    return {"network/error": written([worst] * 3)}
 
 
 def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:

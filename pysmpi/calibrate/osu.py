@@ -96,8 +96,12 @@ def rendezvous(times: Mapping[int, float], bandwidth: float) -> int:
 def machine(
     name: str, times: Mapping[int, float], rates: Mapping[int, float],
     eager: int | None = None, nodes: int = 2, cores: int = 1, sources: Sequence[str] = (),
+    errors: str | None = None,
 ) -> str:  # fmt: skip
-    """The text of the platform file of a machine with these one-way times and bandwidths."""
+    """The text of the platform file of a machine with these one-way times and bandwidths.
+
+    `errors` is the value of `network/error`.
+    """
     latency, bandwidth = times[min(times)], rates[max(rates)]
     below = rendezvous(times, bandwidth) if eager is None else eager
     curves = MeasuredPreset(OsuCurve(times, name), OsuCurve(rates, name), below)
@@ -110,6 +114,7 @@ def machine(
         "config:",
         f"  smpi/async-small-thresh: {below}",
         f"  smpi/send-is-detached-thresh: {below}",
+        *([] if errors is None else [f"  network/error: {errors}"]),
         *(f'  {key}: "{value}"' for key, value in curves.options(latency, bandwidth).items()),
         "clusters:",
         f"  - name: {name}",

@@ -108,19 +108,24 @@ def fit(
     prints the errors of the machine on the same figures.
     """
     from pysmpi.calibrate import osu
+    from pysmpi.network.errors import written
     from pysmpi.platform.units import parse_size
     from pysmpi.validate.recording import curves
 
     name = _name_of(output)
     times, rates = curves(files)
     below = None if eager is None else int(parse_size(eager, bare=True))
-    text = osu.machine(name, times, rates, below, nodes, cores, [f"measured: {', '.join(files)}"])
-    _write(output, text, force)
+    sources = [f"measured: {', '.join(files)}"]
+    _write(output, osu.machine(name, times, rates, below, nodes, cores, sources), force)
     predicted = osu.predicted(output, sorted({*times, *rates}))
+    means = []
     for title, values, index in (("one-way times", times, 0), ("bandwidths", rates, 1)):
         errors = [abs(predicted[size][index] / value - 1) for size, value in values.items()]
         echo(
             f"{title}: mean error {100 * sum(errors) / len(errors):.1f} %, worst "
             f"{100 * max(errors):.1f} %, {len(errors)} sizes"
         )
+        means.append(sum(errors) / len(errors))
+    known = written([means[0], means[1], means[1]])
+    _write(output, osu.machine(name, times, rates, below, nodes, cores, sources, known), True)
     echo(f"{output}: written")

@@ -11,7 +11,13 @@ from pysmpi.version import HOME
 
 if TYPE_CHECKING:
     from pysmpi.reports.result import Result
-    from pysmpi.time.figures import EnergyFigures, FoldingFigures, ShadowFigures, SteadyFigures
+    from pysmpi.time.figures import (
+        EnergyFigures,
+        FoldingFigures,
+        IntervalFigures,
+        ShadowFigures,
+        SteadyFigures,
+    )
 
 
 def interpreted() -> bool:
@@ -82,6 +88,8 @@ def summary(result: Result) -> str:
             lines.append(doubts)
     if result.steady is not None:
         lines.append(_steady(result.steady))
+    if result.intervals is not None and result.intervals["sampling"] is not None:
+        lines.append(_sampling(result.intervals["sampling"]))
     if result.shadow is not None:
         lines += _shadow(result, result.shadow)
     if result.folding is not None:
@@ -151,6 +159,16 @@ def _steady(steady: SteadyFigures) -> str:
     return (
         f"steady: of {measured:.3g} s of compute {steady['charged_seconds']:.3g} s were charged; "
         f"{rare:.3g} s were in blocks that took far longer than usual"
+    )
+
+
+def _sampling(interval: IntervalFigures) -> str:
+    """The interval of the time of the same run in full."""
+    low, high = interval["low_seconds"], interval["high_seconds"]
+    assert low is not None and high is not None
+    return (
+        f"90 % interval of the time in full, if the calls are the same: "
+        f"{text.range_of_seconds(low, high)}"
     )
 
 

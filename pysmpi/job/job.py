@@ -24,7 +24,7 @@ from pysmpi.job import heap
 from pysmpi.job.interpreter import Interpreter
 from pysmpi.job.lifecycle import ProgramLifecycle, import_mpi
 from pysmpi.job.options import Options
-from pysmpi.job.results import result_of
+from pysmpi.job.results import add_interval, result_of
 from pysmpi.job.spawning import ProgramPart, Segment, Spawner
 from pysmpi.kernel.plan import Transport
 from pysmpi.machine import Machine
@@ -255,6 +255,7 @@ class Job:
         result = result_of(self, wall, status, error)
         for instrument in reversed(parts):
             instrument.finish(result)
+        add_interval(result, self.shadowing.shadow, self.simulation.universe.ranks)
         return result
 
     def _identity(self) -> JobIdentity:

@@ -17,9 +17,12 @@ from pysmpi.ranks.outcomes import Outcome
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result, plain
 from pysmpi.reports.unreceived import unreceived
+from pysmpi.shadow import interval
+from pysmpi.shadow.passes import Shadow
 from pysmpi.time.cpu_time import OTHER_THREADS
 from pysmpi.time.figures import RankFigures
 from pysmpi.time.timing import (
+    MEASURED,
     ComputeTiming,
     ConstantTiming,
     NativeTiming,
@@ -96,6 +99,33 @@ def _on_devices(universe: Universe) -> list[str]:
         f"buffers on accelerators ({', '.join(types)}) are in the memory of the host here: the "
         "links of accelerators to each other and to network cards are not modelled"
     ]
+
+
+def add_interval(result: Result, shadow: Shadow, ranks: Sequence[Rank]) -> None:
+    """Add the interval of the time of the same run in full, if the run skipped or folded work."""
+    sampled = result.shadow is not None and any(
+        point["skipped"] for point in result.shadow["sampled"]
+    )
+    folded = result.folding is not None
+    if result.exit_status or not (sampled or folded):
+        return
+    measured = result.compute in MEASURED
+    longest = max((rank["compute_seconds"] for rank in result.ranks), default=0.0)
+    below, above = interval.around(
+        [shadow.skipped_of(rank) for rank in ranks], longest if measured else 0.0, folded
+    )
+    sources = ["deviations of measured passes", "compute with other memory"] if measured else []
+    result.intervals = {
+        "prediction": None,
+        "sampling": {
+            "level": interval.LEVEL,
+            "low_seconds": max(0.0, result.seconds - below),
+            "high_seconds": result.seconds + above,
+            "errors": {},
+            "sources": sources,
+            "unknown": [],
+        },
+    }
 
 
 def _shared_cores(slots: Sequence[Slot]) -> list[str]:

@@ -12,7 +12,7 @@ import copy
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +72,8 @@ def run_guided(job: Job, instruments: Callable[[Options], list[Instrument]]) -> 
             raise UsageError("--twin: expected --fold, --data or --sample, whose runs it guides")
         job.instruments = own + instruments(options)
         result = job.run()
-        _remark(result, _decisions(job.program) if _without_data(result) else [])
+        if _without_data(result):
+            _remark(result, _decisions(job.program, *_wrong(result)))
         return result
     if len(job.segments) > 1 or isinstance(job.program, StdinProgram):
         raise UsageError("--twin: expected one program, which can run twice")
@@ -132,13 +133,26 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _decisions(program: RankProgram) -> list[DataDecision]:
+def _wrong(result: Result) -> tuple[bool, set[str]]:
+    """Whether the arrays of ranks are folded, and the names of functions that were skipped."""
+    sampled = [] if result.shadow is None else result.shadow["sampled"]
+    names = {
+        point["place"].rpartition(":")[2].rpartition(".")[2]
+        for point in sampled
+        if point["skipped"]
+    }
+    return result.folding is not None, names
+
+
+def _decisions(
+    program: RankProgram, arrays: bool = False, functions: Collection[str] = ()
+) -> list[DataDecision]:
     """The lines of a program that decide by data; none if its source is not known."""
     path: str | None = getattr(program, "path", None)
     if isinstance(program, FunctionProgram):
         with contextlib.suppress(TypeError, OSError):
             path = inspect.getsourcefile(program.function)
-    return [] if path is None or not os.path.isfile(path) else decisions(path)
+    return [] if path is None or not os.path.isfile(path) else decisions(path, arrays, functions)
 
 
 def _without_data(result: Result) -> bool:

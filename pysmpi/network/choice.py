@@ -24,6 +24,7 @@ DEFAULT = "hybrid"
 FITTED = (
     "network/model",
     "network/preset",
+    "network/error",
     "network/latency-factor",
     "network/bandwidth-factor",
     "network/weight-S",

@@ -61,6 +61,18 @@ _OPTIONS = [  # fmt: skip
         read.duration,
     ),
     Option(
+        "network/error",
+        "",
+        "errors of latencies, overheads and bandwidths (standard deviations): 0.1;0.1;0.05",
+        read.errors,
+    ),
+    Option(
+        "compute/error",
+        "",
+        "error of compute on the machine's cores (standard deviation), such as 0.1",
+        read.number,
+    ),
+    Option(
         "network/latency-factor",
         "",
         "latency factor by size (bytes:factor;...)",

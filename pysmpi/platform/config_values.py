@@ -40,6 +40,17 @@ def whole(text: str) -> int:
     return read_count(text)
 
 
+def errors(text: str) -> tuple[float, float, float]:
+    """The errors of latencies, overheads and bandwidths: three numbers between semicolons."""
+    try:
+        found = one, two, three = tuple(float(part) for part in text.split(";"))
+        if all(0.0 <= one <= 10.0 for one in found):
+            return one, two, three
+    except ValueError:
+        pass
+    raise UsageError(f"expected three numbers from 0 to 10 such as 0.1;0.1;0.05, got {text!r}")
+
+
 def penalties(text: str) -> tuple[float, float, float]:
     """Three positive numbers between semicolons."""
     try:

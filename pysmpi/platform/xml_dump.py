@@ -56,6 +56,8 @@ OWN = (
     "memory/",
     "network/message-rate",
     "network/step-overhead",
+    "network/error",
+    "compute/error",
     "loggp",
     "logp/",
     "plogp/",

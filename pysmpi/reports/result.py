@@ -19,6 +19,7 @@ from pysmpi.time.figures import (
     BlockFigures,
     EnergyFigures,
     FoldingFigures,
+    IntervalsFigures,
     PathPlaceFigures,
     RankFigures,
     ShadowFigures,
@@ -67,6 +68,7 @@ class Result:
     events, `schedule` repeats it, `schedule_note` is the strategy's remark, and `repeat` the
     command that repeats a failed run. `twin` says how far the calls are those of the full run of
     `--twin`. `energy` has the joules of hosts, links and ranks if the platform gives their power.
+    `intervals` has those of the prediction (with `explain`) and of sampling (with `sample`).
     `unreceived` is a remark on messages that nobody received in
     a run that ended well. `blocks` has the numbers of blocks of compute if each takes a constant
     time. `remarks` tell what does not fit of a recording of compute, and whether ranks share
@@ -113,6 +115,7 @@ class Result:
     schedule_note: str | None = None
     twin: str | None = None
     energy: EnergyFigures | None = None
+    intervals: IntervalsFigures | None = None
     repeat: str | None = None
     scene: object = field(default=None, compare=False)
 

@@ -7,6 +7,7 @@ function is then sampled if
 - its calls with arguments of the same shapes have been measured often enough,
 - it returns nothing, or arrays: numbers, strings and truth values control programs,
 - it changes only arrays of its object,
+- its results do not reach a test that decides about calls or sizes (`decisions.py`),
 - the norm of the arrays that it reads stays about the same: in an iterative solver it does not, and
   the control flow depends on it,
 - the time of its calls neither rises nor falls,
@@ -24,6 +25,7 @@ import numpy as np
 
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.shadow import source as sources
+from pysmpi.shadow.decisions import Steering
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import StoppingRule
 from pysmpi.shadow.outputs import ArrayWatch, Outputs, norm
@@ -94,6 +96,7 @@ class Automatic:
         self.shadow = shadow
         self.known = known  # functions that were named by the user
         self.candidates: dict[str, Candidate] = {}
+        self.steering = Steering()
         self._since = thread_time_ns()
 
     def start(self) -> None:
@@ -102,6 +105,7 @@ class Automatic:
 
     def places(self, module: str, tree: ast.Module) -> dict[str, str]:
         """The functions of a module of the program to watch, from their paths to their places."""
+        self.steering.add(module, tree)
         found = {}
         for path, node in sources.functions(tree):
             place = f"{module}:{path}"
@@ -179,18 +183,20 @@ class Automatic:
     ) -> None:
         """Decide after a call whether to skip calls like it, or to exclude the function."""
         point = candidate.point
-        if not _harmless(result):
+        if point.name.rpartition(":")[2].rpartition(".")[2] in self.steering:
+            candidate.why_not = "returns numbers that decide about further calls"
+        elif not _harmless(result):
             candidate.why_not = f"returns {_article(type(result).__name__)}"
         elif point.ran >= TRIES and candidate.host < SHORTEST * point.ran:
             candidate.why_not = "is short"
         elif len(point.entries) > KINDS * max(1, len(candidate.called)):
             candidate.why_not = "is hardly ever called with the same shapes"
         if candidate.why_not is not None:
-            point.entries.clear()
+            point.forget()
             return
         if entry.greatest > CHANGE * entry.least:
             candidate.why_not = _CHANGES
-            point.entries.clear()
+            point.forget()
             return
         seen = entry.estimate.count if entry.norms <= 1 else entry.norms
         if seen < LEAST or not entry.estimate.enough(point.rule):
@@ -199,7 +205,7 @@ class Automatic:
             entry.trend = entry.estimate.trend
             if entry.trend is not None:
                 candidate.why_not = f"takes {entry.trend:+.0%} longer from call to call"
-                point.entries.clear()
+                point.forget()
                 return
         if candidate.host < PART * (thread_time_ns() - self._since):
             return

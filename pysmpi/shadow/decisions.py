@@ -6,16 +6,21 @@ of a receive buffer, flows through assignments, arguments and results of functio
 or continues a loop, a test around MPI calls, the number of passes of a loop and the size of an
 array are decisions.
 
+Sizes flow on their own: `len(x)` depends on the values from which `x` was selected, as by
+`flatnonzero` or a mask, and not on its own values.
+
+With folded arrays the values of a rank's own arrays are wrong too, and with skipped functions those
+that the functions return; both are sources then.
+
 The flow has no order and takes names for objects: attributes of one name are one, and functions of
-one name too. It finds more than there is rather than less. It does not see what the program does
-with data of its own memory alone.
+one name too. It finds more than there is rather than less.
 """
 
 from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from pysmpi.python.records import record
 
@@ -38,6 +43,20 @@ _ALLOCATING = frozenset(["empty", "zeros", "ones", "full", "bytearray"])
 # The positions of receive buffers among the arguments, where they are not the second one.
 _FIRST = {"Recv": 0, "Irecv": 0, "Bcast": 0, "Ibcast": 0, "Sendrecv_replace": 0, "Sendrecv": 3}
 
+# Functions that fill new arrays with numbers that may differ between ranks, and those whose results
+# have sizes that depend on values.
+_FILLING = frozenset(
+    ["random", "normal", "standard_normal", "uniform", "gamma", "exponential", "integers", "rand",
+     "randn", "randint", "linspace", "load", "fromfile", "loadtxt"]
+)  # fmt: skip
+_SELECTING = frozenset(
+    ["flatnonzero", "nonzero", "argwhere", "where", "unique", "compress", "extract", "repeat",
+     "intersect1d", "union1d", "setdiff1d", "delete", "trim_zeros"]
+)  # fmt: skip
+_FEW = 512  # elements of an array that is not folded
+
+# Attributes that depend on the size of their object alone.
+_OF_SIZES = frozenset(["shape", "size", "nbytes"])
 # Attributes that do not depend on the values of their object.
 _OF_RANKS = frozenset(["shape", "size", "ndim", "dtype", "nbytes", "rank"])
 
@@ -70,12 +89,15 @@ class DataDecision:
         return f"{os.path.basename(self.file)}:{self.line}"
 
 
-def decisions(file: str) -> list[DataDecision]:
+def decisions(
+    file: str, arrays: bool = False, functions: Collection[str] = ()
+) -> list[DataDecision]:
     """The decisions of a program in a file and in the files beside it that it imports.
 
-    In the order of their lines; none if the source cannot be read.
+    In the order of their lines; none if the source cannot be read. With `arrays`, values of arrays
+    that the program makes are sources, and results of the functions with the names `functions`.
     """
-    flow = _Flow()
+    flow = _Flow(arrays, frozenset(functions))
     trees = dict(_modules(file))
     assigned = {
         one.attr
@@ -87,6 +109,30 @@ def decisions(file: str) -> list[DataDecision]:
         _Reader(flow, name, assigned).visit(tree)
     flow.spread()
     return sorted(flow.decisions(), key=lambda one: (one.file != file, one.file, one.line))
+
+
+class Steering:
+    """The functions of a program whose results decide about its calls; modules are added."""
+
+    def __init__(self) -> None:
+        self._flow = _Flow()
+        self._names: frozenset[str] | None = None
+
+    def add(self, module: str, tree: ast.Module) -> None:
+        """Read a module of the program."""
+        assigned = {
+            one.attr
+            for one in ast.walk(tree)
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+        }
+        _Reader(self._flow, module, assigned).visit(tree)
+        self._names = None
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the result of a function of this name reaches a decision."""
+        if self._names is None:
+            self._names = self._flow.steering()
+        return name in self._names
 
 
 def _modules(file: str) -> Iterator[tuple[str, ast.Module]]:
@@ -117,7 +163,9 @@ def _modules(file: str) -> Iterator[tuple[str, ast.Module]]:
 class _Flow:
     """The flow of values between names, and the places that decide."""
 
-    def __init__(self) -> None:
+    def __init__(self, arrays: bool = False, functions: frozenset[str] = frozenset()) -> None:
+        self.arrays = arrays
+        self.functions = functions
         self.next: dict[_Name, set[_Name]] = {}
         self.sources: dict[_Name, set[MessageValue]] = {}
         self.tests: list[tuple[str, int, set[_Name], set[MessageValue]]] = []
@@ -140,6 +188,22 @@ class _Flow:
                     there |= sources
                     waiting.append(target)
 
+    def steering(self) -> frozenset[str]:
+        """The names of the functions whose results reach a decision."""
+        before: dict[_Name, set[_Name]] = {}
+        for name, targets in self.next.items():
+            for target in targets:
+                before.setdefault(target, set()).add(name)
+        found: set[_Name] = set()
+        waiting = [name for _, _, names, _ in self.tests for name in names]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += before.get(name, ())
+        of_functions = ("function", _size(("function", ""))[0])
+        return frozenset(name for kind, name in found if kind in of_functions)
+
     def decisions(self) -> Iterator[DataDecision]:
         lines: dict[tuple[str, int], set[MessageValue]] = {}
         for file, line, names, sources in self.tests:
@@ -159,6 +223,20 @@ def _called(node: ast.Call) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
+
+
+def _fills(node: ast.Call, called: str) -> bool:
+    """Whether a call fills a new array that may be large enough to be folded."""
+    if called not in _FILLING or not isinstance(node.func, ast.Attribute):
+        return False
+    first = node.args[0] if node.args else None
+    few = isinstance(first, ast.Constant) and isinstance(first.value, int) and first.value < _FEW
+    return bool(node.args or node.keywords) and not few
+
+
+def _size(name: _Name) -> _Name:
+    """The size of what a name stands for."""
+    return (f"size of {name[0]}", name[1])
 
 
 class _Reader(ast.NodeVisitor):
@@ -190,6 +268,8 @@ class _Reader(ast.NodeVisitor):
                 names.add((self.file, one.id))
             elif isinstance(one, ast.Attribute):
                 names.add(("attribute", one.attr))
+                if one.attr in _OF_SIZES:
+                    names |= self._size_of(one.value)
                 if one.attr not in self.assigned and one.attr not in _OF_RANKS:
                     stack.append(one.value)  # a view, such as `x.T`
             elif isinstance(one, ast.Call):
@@ -197,7 +277,12 @@ class _Reader(ast.NodeVisitor):
                 if called in RETURNED:
                     sources.add(self._source(one, called))
                     continue
-                if called != "len":
+                if called in self.flow.functions or self.flow.arrays and _fills(one, called):
+                    sources.add(self._source(one, called))
+                if called == "len":
+                    for argument in one.args:
+                        names |= self._size_of(argument)
+                else:
                     names.add(("function", called))
                     stack += [*one.args, *(word.value for word in one.keywords)]
                     if isinstance(one.func, ast.Attribute):
@@ -205,6 +290,43 @@ class _Reader(ast.NodeVisitor):
             elif not isinstance(one, ast.Lambda):
                 stack += list(ast.iter_child_nodes(one))
         return names, sources
+
+    def _size_of(self, node: ast.AST | None) -> set[_Name]:
+        """The names on which the size of an expression depends."""
+        found: set[_Name] = set()
+        stack = [] if node is None else [node]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, ast.Name):
+                found |= {_size(self._name(one.id)), _size((self.file, one.id))}
+            elif isinstance(one, ast.Attribute):
+                found.add(_size(("attribute", one.attr)))
+                if one.attr not in self.assigned and one.attr not in _OF_RANKS:
+                    stack.append(one.value)
+            elif isinstance(one, ast.Call):
+                called = _called(one)
+                found.add(_size(("function", called)))
+                stack += [*one.args, *(word.value for word in one.keywords)]
+                if isinstance(one.func, ast.Attribute):
+                    stack.append(one.func.value)
+                if called in _SELECTING:
+                    for argument in one.args:
+                        found |= self._read(argument)[0]
+            elif isinstance(one, ast.Subscript):
+                stack.append(one.value)
+                # A mask or an array of indices.
+                if not isinstance(one.slice, ast.Slice | ast.Constant | ast.Tuple):
+                    found |= self._read(one.slice)[0]
+            elif isinstance(one, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
+                for part in one.generators:
+                    stack.append(part.iter)
+                    if part.ifs:
+                        found |= self._read(part.iter)[0]
+                    for test in part.ifs:
+                        found |= self._read(test)[0]
+            elif not isinstance(one, ast.Lambda | ast.Compare | ast.Constant):
+                stack += list(ast.iter_child_nodes(one))
+        return found
 
     def _source(self, node: ast.Call, called: str) -> MessageValue:
         return MessageValue(self.file, node.lineno, node.end_lineno or node.lineno, called)
@@ -225,6 +347,10 @@ class _Reader(ast.NodeVisitor):
         names, sources = self._read(value)
         for name in self._targets(target):
             self.flow.move(names, sources, name)
+        if not isinstance(target, ast.Subscript):
+            sizes = self._size_of(value)
+            for name in self._targets(target):
+                self.flow.move(sizes, (), _size(name))
 
     # Statements
 
@@ -263,8 +389,10 @@ class _Reader(ast.NodeVisitor):
         read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
         self.globals = declared | (read - own)
         for index, one in enumerate(parameters):
-            self.flow.move([("argument", f"{node.name}.{index}")], (), self._name(one.arg))
-            self.flow.move([("argument", f"{node.name}.{one.arg}")], (), self._name(one.arg))
+            for key in (index, one.arg):
+                passed, name = ("argument", f"{node.name}.{key}"), self._name(one.arg)
+                self.flow.move([passed], (), name)
+                self.flow.move([_size(passed)], (), _size(name))
         self.generic_visit(node)
         self.scope, self.globals = outer
 
@@ -272,6 +400,7 @@ class _Reader(ast.NodeVisitor):
         names, sources = self._read(node.value)
         function = self.scope.rpartition(":")[2]
         self.flow.move(names, sources, ("function", function))
+        self.flow.move(self._size_of(node.value), (), _size(("function", function)))
         self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -328,6 +457,7 @@ class _Reader(ast.NodeVisitor):
     def _pass(self, target: _Name, value: ast.AST) -> None:
         names, sources = self._read(value)
         self.flow.move(names, sources, target)
+        self.flow.move(self._size_of(value), (), _size(target))
 
     def visit_While(self, node: ast.While) -> None:
         self._decide(node, node.test)

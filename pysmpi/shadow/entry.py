@@ -15,7 +15,7 @@ class Entry:
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
         "skipped", "value", "owed", "kind", "trend", "again", "audit",
-        "least", "greatest", "norm", "norms",
+        "least", "greatest", "norm", "norms", "missed",
     )  # fmt: skip
 
     def __init__(self, kind: int = 0) -> None:
@@ -32,6 +32,7 @@ class Entry:
         self.shares: list[float] | None = None
         self.blocks = 0
         self.skipped = 0
+        self.missed: dict[int, int] = {}  # skipped passes of each rank
         self.value = 0.0  # current charge of each skipped pass
         self.owed = 0.0  # too little charged so far, if positive
         self.trend: float | None = None  # relative change of the time of passes, if there is one

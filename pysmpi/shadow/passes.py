@@ -20,6 +20,7 @@ from pysmpi.python.frames import current_site
 from pysmpi.shadow.collective import HostTime, Span, pass_by
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import TREND, StoppingRule
+from pysmpi.shadow.interval import SkippedPasses, skipped_passes
 from pysmpi.shadow.keys import key_function
 from pysmpi.shadow.outputs import ArrayWatch, Outputs
 from pysmpi.shadow.teams import Links, Team
@@ -117,6 +118,7 @@ class Point:
         self.keep = outputs != "leave"
         self.scaled = outputs == "scale"
         self.entries: dict[Hashable, Entry] = {}
+        self.left: list[Entry] = []  # entries of passes that are not skipped any more
         self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
         self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
         self.known = 0  # the version of the links behind the teams
@@ -161,6 +163,25 @@ class Point:
             found = team.typical(self.charge)
         if found is None:
             return estimate.median if self.charge == "median" else estimate.mean
+        return found
+
+    def forget(self) -> None:
+        """Skip no more passes of the kinds so far."""
+        self.left += [entry for entry in self.entries.values() if entry.missed]
+        self.entries.clear()
+
+    def skipped_of(self, pid: int, seconds: float) -> list[SkippedPasses]:
+        """The skipped passes of a rank; `seconds` is the time of a nanosecond on its core."""
+        second = 1.0 if self.collective else seconds
+        found = []
+        for entry in (*self.left, *self.entries.values()):
+            passes = entry.missed.get(pid, 0)
+            if passes:
+                estimate = entry.estimate
+                typical = estimate.median if self.charge == "median" else estimate.mean
+                found.append(
+                    skipped_passes(estimate.values, passes, typical, second, self.charge == "draw")
+                )
         return found
 
     def report(self) -> SampledFigures:
@@ -299,6 +320,7 @@ class Shadow:
         if entry.left == 0:
             entry.done = False
         point.skipped += passes
+        entry.missed[rank.pid] = entry.missed.get(rank.pid, 0) + passes
         point.saved += passes * entry.host * 1e-9 / estimate.passes
         if point.charge == "draw":
             if entry.random is None:
@@ -351,6 +373,16 @@ class Shadow:
                     result, args, kwargs, entry.written or [], constructor, point.scaled
                 )
         return result
+
+    def skipped_of(self, rank: Rank) -> list[SkippedPasses]:
+        """The skipped passes of a rank; none if passes take fixed times."""
+        second = self.seconds_on(rank)
+        return [
+            kind
+            for point in self.points
+            if self.native
+            for kind in point.skipped_of(rank.pid, second)
+        ]
 
     def report(self) -> list[SampledFigures]:
         """The sampled places, for the report of the run."""

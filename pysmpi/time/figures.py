@@ -113,6 +113,28 @@ class EnergyFigures(TypedDict):
     ranks: list[float]
 
 
+class IntervalFigures(TypedDict):
+    """An interval of the predicted time (simulated seconds), and the probability `level` of it.
+
+    Its ends are None if a part has no known error; `unknown` says which. `errors` are the standard
+    deviations of the logarithms of its parts, `sources` say where they are from.
+    """
+
+    level: float
+    low_seconds: float | None
+    high_seconds: float | None
+    errors: dict[str, float]
+    sources: list[str]
+    unknown: list[str]
+
+
+class IntervalsFigures(TypedDict):
+    """The intervals of a run: of the prediction, and of the time of the same run in full."""
+
+    prediction: IntervalFigures | None
+    sampling: IntervalFigures | None
+
+
 class SteadyFigures(TypedDict):
     """The times of blocks with `--compute steady` (seconds of this computer)."""
 
@@ -174,3 +196,4 @@ class AnalysisFigures(TypedDict):
     rank_compute_seconds: list[float]
     rank_wait_seconds: list[float]
     predicted_seconds: NotRequired[float]
+    interval: NotRequired[IntervalFigures]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pysmpi.cli.main import status_of
-from pysmpi.cli.seeds import SeededEnd, lines, percentile, report
+from pysmpi.cli.seeds import SeededEnd, interval, lines, percentile, report
 
 PROGRAM = """
 from mpi4py import MPI
@@ -93,7 +94,28 @@ def test_percentiles_and_the_tail() -> None:
     assert percentile([1.0, 2.0], 0) == 1.0 and percentile([1.0, 2.0], 100) == 2.0
     ends = [SeededEnd(1.0 + 0.01 * number, 0) for number in range(18)]
     ends += [SeededEnd(5.0, 3), SeededEnd(4.0, 3)]
-    first, second = lines(ends)
+    first, _, second = lines(ends)
     assert first.startswith("predicted time of 20 seeds: p10 1.019 s, p50 1.095 s, p90 1.453 s")
     assert second == "last to end in the slowest 2 runs: rank 3 in 2"
     assert report(ends, 5)["last_ranks"] == [0] * 18 + [3, 3]
+
+
+def test_the_interval_of_one_more_seed_contains_it_in_90_percent() -> None:
+    """Of log-normal times, whatever the number of seeds."""
+    draw = random.Random(4)
+    for count in (2, 3, 4, 8, 30):
+        inside = 0
+        for _ in range(4000):
+            times = [draw.lognormvariate(-7.0, 0.1) for _ in range(count + 1)]
+            low, high = interval(times[:-1]) or (0.0, 0.0)
+            inside += low <= times[-1] <= high
+        assert inside / 4000 == pytest.approx(0.9, abs=0.02), count
+    assert interval([1.0]) is None
+
+
+def test_the_interval_is_in_the_text_and_in_the_report() -> None:
+    ends = [SeededEnd(1.0, 0), SeededEnd(1.1, 1), SeededEnd(1.05, 1)]
+    low, high = interval([1.0, 1.1, 1.05]) or (0.0, 0.0)
+    assert low < 1.0 < 1.1 < high
+    assert report(ends, 0)["interval"] == (low, high)
+    assert any(one.startswith("90 % interval of one more seed: ") for one in lines(ends))

@@ -159,8 +159,12 @@ async function start() {
   if (runs.every((one) => one.measured)) document.querySelector("footer").textContent = "Times are measured. The page holds all of its data.";
   const pop = run.analysis.efficiencies;
   const card = (value, name, wide) => element("div", { className: "card" + (wide ? " wide" : "") }, element("b", {}, value), element("span", {}, name));
+  const interval = ({ low_seconds: low, high_seconds: high, unknown }) => low === null
+    ? card(`not known: ${unknown.join("; ")}`, "interval of the prediction (90 %)", true)
+    : card(`${seconds(low)} to ${seconds(high)}`, "interval of the prediction (90 %)");
   document.getElementById("cards").append(
     card(seconds(run.seconds), run.measured ? "measured time" : "predicted time"),
+    ...(run.analysis.interval ? [interval(run.analysis.interval)] : []),
     card(run.analysis.limit, "what limits it", true),
     card(pop === null ? "not timed" : percent(pop.parallel), pop === null ? "compute" : "parallel efficiency"),
     card(pop === null ? "-" : percent(pop.load_balance), "load balance"),

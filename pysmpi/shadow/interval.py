@@ -1,0 +1,104 @@
+"""The interval of a sampled run: when the same run in full would end, with 90 % probability.
+
+A kind of pass was measured n times, with variance v, and skipped m times. In full, these passes
+take m times their true mean, plus the variation of m single passes. The variance of the difference
+is v (m^2 / n + m): the first term is the error of the mean. Passes in a row are alike, because a
+computer is busy for a while; so both terms are larger, by the correlation of measures that follow
+each other. Few measures show their variance badly, as in Student's distribution.
+
+Two errors have no trace in the measures:
+
+- a run that skips passes computes the others with other contents of the caches and with memory on
+  other pages, and two runs in full differ too: `SYSTEMATIC`, relative to all compute;
+- ranks that wait for each other after each pass wait for the slowest one. In a run that charges
+  means none is slow. The upper end contains these waits, as if all passes were followed by one.
+
+Folded arrays stay in the cache where the arrays of all ranks would not: `FOLDED`, relative to all
+measured compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import hypot, log, sqrt
+
+from pysmpi.python.records import record
+
+LEVEL = 0.9
+DEVIATE = 1.645  # of a normal distribution, between whose values of both signs are 90 %
+# Root mean square of the errors of sampled runs whose passes were alike, and of folded ones
+# (docs/explanation/accuracy.md).
+SYSTEMATIC = 0.03
+FOLDED = 0.08
+FEWEST = 4  # measures from which a variance is known
+
+
+@record(frozen=True)
+class SkippedPasses:
+    """The skipped passes of one kind and one rank: their number, time, and deviations (s).
+
+    `error` is the standard deviation of the time of all of them, `spread` that of one pass.
+    """
+
+    passes: int
+    seconds: float
+    error: float
+    spread: float
+
+
+def skipped_passes(
+    values: Sequence[float], passes: int, typical: float, second: float, drawn: bool
+) -> SkippedPasses:
+    """The skipped passes of a kind, measured at `values`, in units of `second`.
+
+    `drawn` passes were charged with single measures, and vary by themselves.
+    """
+    count = len(values)
+    mean = sum(values) / count if count else typical
+    variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
+    # Student's distribution with count - 1 degrees of freedom has this variance from 4 measures on.
+    variance *= (count - 1) / (count - 3) if count >= FEWEST else 3.0
+    alone = independence(values)
+    own = passes * passes / max(1.0, count * alone) + passes / alone
+    return SkippedPasses(
+        passes,
+        passes * typical * second,
+        sqrt(variance * own) * second,
+        0.0 if drawn else sqrt(variance) * second,
+    )
+
+
+def independence(values: Sequence[float]) -> float:
+    """The part of some measures that counts, by the correlation of neighbours; at least a fifth."""
+    count = len(values)
+    if count < FEWEST:
+        return 1.0
+    mean = sum(values) / count
+    whole = sum((value - mean) ** 2 for value in values)
+    if whole <= 0.0:
+        return 1.0
+    near = sum((a - mean) * (b - mean) for a, b in zip(values, values[1:], strict=False))
+    # Few measures show less correlation than there is (Kendall 1954).
+    correlation = near / whole
+    correlation = min(max(correlation + (1.0 + 3.0 * correlation) / count, 0.0), 0.67)
+    return (1.0 - correlation) / (1.0 + correlation)
+
+
+def largest_of(ranks: int) -> float:
+    """About how many deviations the largest of some normal values is above their mean."""
+    return 0.0 if ranks < 2 else sqrt(2.0 * log(ranks)) * (0.48 if ranks < 4 else 0.75)
+
+
+def around(
+    ranks: Iterable[Sequence[SkippedPasses]], compute: float = 0.0, folded: bool = False
+) -> tuple[float, float]:
+    """The seconds by which the interval reaches below and above the time of a run.
+
+    `ranks` has the skipped passes of each rank, `compute` is the most measured compute of a rank
+    (s), `folded` tells whether it worked with folded arrays.
+    """
+    every = [list(kinds) for kinds in ranks]
+    error = max((hypot(*(kind.error for kind in kinds)) for kinds in every), default=0.0)
+    waits = max((sum(kind.passes * kind.spread for kind in kinds) for kinds in every), default=0.0)
+    error = hypot(error, (FOLDED if folded else SYSTEMATIC) * compute)
+    return DEVIATE * error, DEVIATE * error + largest_of(len(every)) * waits

@@ -1,0 +1,259 @@
+"""The coverage of the two intervals of 90 %, over programs.
+
+    python -m tests.intervals prediction --out FILE     # beside a real MPICH, two ranks
+    python -m tests.intervals sampling --out FILE       # beside the same runs in full
+    python -m tests.intervals noise --out FILE          # of some seeds, beside others
+    python -m tests.intervals table FILE...
+
+Each program is a case: its interval contains the real time or not. The programs are then
+resampled (10,000 times), which shows how much the coverage depends on their choice.
+
+`prediction` measures a machine file of this computer first (`pysmpi calibrate network`). Each
+program is short, and repeated for --seconds; the lowest time counts on both sides. On a busy
+computer, ranks of MPICH wait for cores. The kernel tells for how long, and this time is taken
+out; a repetition in which both ranks waited for more than a twentieth of the rest does not count,
+since their waits may or may not have overlapped. A program without a quiet repetition is left
+out, and a line says so.
+
+`sampling` runs each program in full, sampled and in full, by processor time. The median of three
+full runs counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.intervals.programs import NOISY, PREDICTED, SAMPLED, Program, Sources
+
+HERE = Path(__file__).parent
+QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+BOTH_DELAYED = 0.05  # of the rest: the most time that both ranks may have waited for a core
+RESAMPLED = 10_000
+TURNS = 40  # of a simulated program
+SEEDS, OTHER_SEEDS = 8, 12  # of the interval, and those that it is compared with
+
+
+def pysmpi(words: Sequence[str], program: Program, path: str) -> dict[str, Any] | None:
+    """The report of a run; None if it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = f"{folder}/report.json"
+        done = subprocess.run(
+            [sys.executable, "-m", "pysmpi", "run", "-q", *words, "--report", report, path,
+             *program.arguments],
+            input=program.input, capture_output=True, text=True, timeout=900,
+            env={**os.environ, **QUIET},
+        )  # fmt: skip
+        if done.returncode not in (0, *program.statuses) or not os.path.exists(report):
+            print(f"{program.name}: {done.stderr[-400:]}", file=sys.stderr)
+            return None
+        found: dict[str, Any] = json.loads(Path(report).read_text())
+    return found
+
+
+def times(command: Sequence[str], target: str, program: Program) -> list[list[float]]:
+    """The lines that real_time.py has written to the file `target`, run by a command."""
+    with suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            command, input=program.input, capture_output=True, text=True, timeout=300,
+            env={**os.environ, **QUIET, "REAL_TIME_CALL": program.call},
+        )  # fmt: skip
+    if not os.path.exists(target):
+        return []
+    return [json.loads(line) for line in Path(target).read_text().splitlines()]
+
+
+def prediction(sources: Sources, machine: str, seconds: float, out: Path, again: bool) -> None:
+    """Compare the intervals of predictions with MPICH.
+
+    `again` predicts the programs whose real times are known once more.
+    """
+    rows = json.loads(out.read_text()) if out.exists() else {}
+    script = str(HERE / "real_time.py")
+    for program in PREDICTED:
+        path = sources.find(program)
+        if path is None or (program.name in rows) is not again:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            real, simulated = f"{folder}/real", f"{folder}/simulated"
+            report = f"{folder}/report.json"
+            words = ["mpiexec", "-n", "2", sys.executable, script, real, str(seconds), "3", path]
+            measured = [] if again else times([*words, *program.arguments], real, program)
+            words = [
+                sys.executable, "-m", "pysmpi", "run", "-n", "2", "--platform", machine,
+                "--map-by", "node", "--explain", "--report", report, script, simulated, "0",
+                str(TURNS), path,
+            ]  # fmt: skip
+            predicted = times([*words, *program.arguments], simulated, program)
+            if not predicted or not os.path.exists(report) or not (measured or again):
+                print(f"{program.name}: failed", flush=True)
+                continue
+            figures = json.loads(Path(report).read_text())
+        good = [
+            wall - max(waits)
+            for wall, *waits in measured
+            if min(waits) <= BOTH_DELAYED * (wall - max(waits))
+        ]
+        if again:
+            good = [rows[program.name]["real"]]
+        elif not good:
+            print(f"{program.name}: no quiet repetition of {len(measured)}", flush=True)
+            continue
+        interval, whole = figures["intervals"]["prediction"], figures["seconds"]
+        one = min(took for took, *_ in predicted)
+        rows[program.name] = {
+            "from": program.source, "predicted": one, "real": min(good),
+            "low": one * interval["low_seconds"] / whole,
+            "high": one * interval["high_seconds"] / whole,
+            "sensitivity": figures["analysis"]["sensitivity"],
+            "repetitions": len(measured) or rows[program.name]["repetitions"],
+            "quiet": len(good) if measured else rows[program.name]["quiet"],
+        }  # fmt: skip
+        out.write_text(json.dumps(rows, indent=1) + "\n")
+        print(row_text(program.name, rows[program.name]), flush=True)
+
+
+def sampling(sources: Sources, out: Path) -> None:
+    """Compare the intervals of sampled runs with full ones."""
+    rows = json.loads(out.read_text()) if out.exists() else {}
+    for program in SAMPLED:
+        path = sources.find(program)
+        key = " ".join((program.name, *program.options))
+        if path is None or key in rows:
+            continue
+        words = ["-n", str(program.ranks), "--platform", "cluster"]
+        full = []
+        first = None
+        for turn in range(3):
+            one = pysmpi(words, program, path)
+            if turn == 1:
+                first = pysmpi([*words, *program.options], program, path)
+            if one is not None:
+                full.append(one["seconds"])
+        if first is None or len(full) < 3:
+            print(f"{key}: failed", flush=True)
+            continue
+        interval = (first["intervals"] or {}).get("sampling")
+        if interval is None:
+            print(f"{key}: nothing was skipped", flush=True)
+            continue
+        rows[key] = {
+            "from": program.source, "predicted": first["seconds"], "real": median(full),
+            "full": full,
+            "low": interval["low_seconds"], "high": interval["high_seconds"],
+        }  # fmt: skip
+        out.write_text(json.dumps(rows, indent=1) + "\n")
+        print(row_text(key, rows[key]), flush=True)
+
+
+def noise(sources: Sources, out: Path) -> None:
+    """Compare the intervals of some seeds of noise with the times of others."""
+    from pysmpi.cli.seeds import interval
+
+    rows = json.loads(out.read_text()) if out.exists() else {}
+    for program in NOISY:
+        path = sources.find(program)
+        if path is None or program.name in rows:
+            continue
+        words = [
+            "-n", "8", "--platform", "cluster", "--compute", "100us", "--noise", "linux-cluster",
+            "--fault", "jitter:time=2us", "--seeds", str(SEEDS + OTHER_SEEDS),
+        ]  # fmt: skip
+        report = pysmpi(words, program, path)
+        if report is None:
+            continue
+        seconds = report["seconds"]
+        low, high = interval(seconds[:SEEDS]) or (0.0, 0.0)
+        others = seconds[SEEDS:]
+        rows[program.name] = {
+            "from": program.source, "predicted": median(seconds[:SEEDS]), "real": median(others),
+            "low": low, "high": high,
+            "inside": sum(low <= one <= high for one in others) / len(others),
+        }  # fmt: skip
+        out.write_text(json.dumps(rows, indent=1) + "\n")
+        print(program.name, rows[program.name], flush=True)
+
+
+def row_text(name: str, row: Mapping[str, Any]) -> str:
+    """One row of the table."""
+    inside = row["low"] <= row["real"] <= row["high"]
+    width = (row["high"] - row["low"]) / row["predicted"]
+    return (
+        f"| {name} | {row['from']} | {row['predicted']:.4g} | {row['low']:.4g} to "
+        f"{row['high']:.4g} | {row['real']:.4g} | {row['predicted'] / row['real'] - 1:+.1%} | "
+        f"{width:.0%} | {'yes' if inside else '**no**'} |"
+    )
+
+
+def table(files: Sequence[str]) -> None:
+    """Print the rows of some files, and their coverage."""
+    for file in files:
+        rows = json.loads(Path(file).read_text())
+        print("| program | from | predicted, s | interval, s | real, s | error | width | inside |")
+        print("| --- | --- | ---: | --- | ---: | ---: | ---: | --- |")
+        for name, row in rows.items():
+            print(row_text(name, row))
+        cases = [
+            (row.get("inside", row["low"] <= row["real"] <= row["high"]),
+             (row["high"] - row["low"]) / row["predicted"])
+            for row in rows.values()
+        ]  # fmt: skip
+        draw = random.Random(1)
+        coverages, widths = [], []
+        for _ in range(RESAMPLED):
+            some = draw.choices(cases, k=len(cases))
+            coverages.append(sum(inside for inside, _ in some) / len(some))
+            widths.append(median(width for _, width in some))
+        coverages.sort()
+        widths.sort()
+        low, high = RESAMPLED // 20, RESAMPLED - RESAMPLED // 20 - 1
+        print(
+            f"{len(cases)} programs: coverage "
+            f"{sum(inside for inside, _ in cases) / len(cases):.0%} ({coverages[low]:.0%} to "
+            f"{coverages[high]:.0%} resampled), median width "
+            f"{median(width for _, width in cases):.0%} ({widths[low]:.0%} to {widths[high]:.0%})"
+        )
+
+
+def main() -> None:
+    """Run a part of the check."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("part", choices=("prediction", "sampling", "noise", "table"))
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--out", type=Path, help="results as JSON; a second call continues")
+    parser.add_argument("--machine", help="the machine file of this computer")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each real program (20)")
+    parser.add_argument("--again", action="store_true", help="predict again, with the real times")
+    parser.add_argument("--sources", action="append", default=[], help="a folder of programs")
+    given = parser.parse_args()
+    if given.part == "table":
+        table(given.files)
+        return
+    out = given.out or Path(f"{given.part}.json")
+    if given.part in ("sampling", "noise"):
+        (sampling if given.part == "sampling" else noise)(Sources(given.sources), out)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        machine = given.machine
+        if machine is None:
+            machine = f"{folder}/here.yaml"
+            subprocess.run(
+                ["mpiexec", "-n", "2", sys.executable, "-m", "pysmpi", "calibrate", "network",
+                 "-o", machine],
+                check=True, timeout=900, env={**os.environ, **QUIET},
+            )  # fmt: skip
+        prediction(Sources(given.sources), machine, given.seconds, out, given.again)
+
+
+if __name__ == "__main__":
+    main()
