@@ -10,8 +10,9 @@ A part without a known error that could change the time leaves the interval unkn
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, hypot
 
 from pysmpi import text
@@ -23,9 +24,11 @@ LEVEL = 0.9
 DEVIATE = 1.645  # of a normal distribution, between whose values of both signs are 90 %
 # Parts without a known error do not count if twice their cost changes the time by at most this.
 SMALL = 0.01
-# Errors of measured compute on the same computer, of one rank and of ranks that compute at a time
-# (docs/explanation/accuracy.md).
+# Errors of measured compute on the same computer: of one rank, of one rank while more processes run
+# than the computer has processors, and of ranks that compute at a time
+# (docs/explanation/intervals.md).
 COMPUTE = 0.1
+BUSY_COMPUTE = 0.3
 SHARED_COMPUTE = 0.25
 # The error (s) of the time of a block: two looks at a clock, and code whose caches other ranks have
 # used meanwhile.
@@ -93,7 +96,10 @@ def _changed(
     if len(graph.kind) > MOST_ROWS:
         share = sum(shares.get(cost, 0.0) for cost in part.costs)
         return graph.seconds * (1.0 + share * (factor - 1.0))
-    return graph.makespan(replace(Scales(), **dict.fromkeys(part.costs, factor)))
+    scales = Scales()
+    for cost in part.costs:
+        setattr(scales, cost, factor)
+    return graph.makespan(scales)
 
 
 def line(interval: IntervalFigures) -> str:
@@ -151,8 +157,16 @@ def compute_error(
     if factor != 1.0:
         why = "it is scaled to another core by one factor, and compute/error is not set"
         return PartError("compute", costs, None, why)
+    why, error = "compute measured on this computer", COMPUTE
     if shared:
-        why = "ranks of a node, measured one by one"
-        return PartError("compute", costs, min(hypot(SHARED_COMPUTE, short), MOST), why)
-    why = f"compute measured on this computer, in blocks of {text.seconds(block)}"
-    return PartError("compute", costs, min(hypot(COMPUTE, short), MOST), why)
+        why, error = "compute of ranks of a node, measured one by one", SHARED_COMPUTE
+    if is_busy():
+        why, error = f"{why} while it was busy", hypot(BUSY_COMPUTE, error if shared else 0.0)
+    return PartError("compute", costs, min(hypot(error, short), MOST), why)
+
+
+def is_busy() -> bool:
+    """Whether more processes want to run on this computer than it has processors."""
+    if not hasattr(os, "getloadavg"):
+        return False
+    return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5

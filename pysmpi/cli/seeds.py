@@ -126,7 +126,7 @@ def _student(freedom: int) -> float:
         (5.0 * x**5 + 16.0 * x**3 + 3.0 * x) / 96.0,
         (3.0 * x**7 + 19.0 * x**5 + 17.0 * x**3 - 15.0 * x) / 384.0,
     )
-    return x + sum(term / freedom**power for power, term in enumerate(terms, 1))
+    return x + sum(term / float(freedom) ** power for power, term in enumerate(terms, 1))
 
 
 def lines(ends: Sequence[SeededEnd]) -> list[str]:

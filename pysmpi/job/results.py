@@ -13,7 +13,7 @@ from pysmpi.machine import Machine
 from pysmpi.mpi.base.exporting import ON_DEVICES
 from pysmpi.mpi.base.ranks import Rank, Universe
 from pysmpi.platform.placement import Slot
-from pysmpi.ranks.outcomes import Outcome
+from pysmpi.ranks.outcomes import Outcome, RankState
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.result import Result, plain
 from pysmpi.reports.unreceived import unreceived
@@ -107,7 +107,9 @@ def add_interval(result: Result, shadow: Shadow, ranks: Sequence[Rank]) -> None:
         point["skipped"] for point in result.shadow["sampled"]
     )
     folded = result.folding is not None
-    if result.exit_status or not (sampled or folded):
+    # A program that checks its results ends with a status of its own.
+    ended = all(rank["state"] == RankState.FINISHED.value for rank in result.ranks)
+    if not ended or not (sampled or folded):
         return
     measured = result.compute in MEASURED
     longest = max((rank["compute_seconds"] for rank in result.ranks), default=0.0)

@@ -36,6 +36,12 @@ def exchange(size: int, turns: int) -> None:
         comm.Sendrecv_replace(data, 1 - comm.rank, 0, 1 - comm.rank)
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A computer without other work."""
+    monkeypatch.setattr(intervals, "is_busy", lambda: False)
+
+
 @pytest.fixture
 def predicted(tmp_path: Path) -> Any:
     def run(machine: str, size: int = 1000, **options: Any) -> Any:
@@ -132,6 +138,21 @@ def test_short_blocks_have_larger_errors() -> None:
     assert errors[0] == pytest.approx(intervals.COMPUTE, rel=0.01)
     assert errors[1] == pytest.approx(hypot(intervals.COMPUTE, 0.5 * intervals.CLOCK / 1e-6))
     assert errors[2] == intervals.MOST
+
+
+def test_a_busy_computer_measures_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    def error(shared: bool) -> float:
+        found = compute_error("native", 1.0, None, shared, 1.0).error
+        assert found is not None
+        return found
+
+    quiet = error(False), error(True)
+    monkeypatch.setattr(intervals, "is_busy", lambda: True)
+    assert error(False) > quiet[0]
+    assert error(True) > max(quiet[1], error(False))
+    # Compute that is given, or whose error is, has it on any computer.
+    assert compute_error("none", None, None, False, 1.0).error == 0.0
+    assert compute_error("native", 1.0, 0.05, False, 1.0).error == 0.05
 
 
 def test_messages_inside_nodes_count_from_a_hundredth_on() -> None:
