@@ -31,7 +31,7 @@ MODES = {
     "sampled": ("--sample", "auto"),
 }
 # Programs in which data decides about the work between calls.
-WORK = frozenset(["amg_levels", "drift", "stealing", "refined_mesh"])
+WORK = frozenset(["drift", "refined_mesh"])
 RIGHT = 0.05
 # What the summary says of times that may be wrong.
 SAID = re.compile(r"decides by its data|take longer and longer|take shorter and shorter")
