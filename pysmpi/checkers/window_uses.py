@@ -7,9 +7,11 @@ from typing import NamedTuple
 from pysmpi.checkers.clocks import Clock, Stamp
 from pysmpi.checkers.describing import op_name, places
 from pysmpi.checkers.memory import WatchedRegion, overlap
+from pysmpi.checkers.signatures import basic_name
 from pysmpi.mpi.base.constants import PROC_NULL
 from pysmpi.mpi.buffers.spellings import MessageRegion, reduction
 from pysmpi.mpi.calls import MpiCall
+from pysmpi.mpi.datatypes.layouts import leaves
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.arguments import one_sided
 from pysmpi.mpi.rma.calls import is_no_op
@@ -36,12 +38,12 @@ class WindowUse:
     `pieces` is the memory at the target. `clock` is that of the origin at the call, `done` the
     origin's own count at the call that completed it; None until then. `toward` is the target of the
     one-sided call that it belongs to, -1 if it belongs to none. `prepared` is the call that made a
-    persistent request.
+    persistent request. `types` are the basic datatypes of an update, with their sizes (bytes).
     """
 
     __slots__ = (
         "pid", "call", "site", "kind", "op", "pieces", "clock", "done", "target", "what", "toward",
-        "prepared",
+        "prepared", "types",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +62,7 @@ class WindowUse:
         self.what = what
         self.toward = -1
         self.prepared = call
+        self.types: dict[str, int] = {}
 
     @property
     def reads(self) -> bool:
@@ -184,5 +187,24 @@ def conflict(one: WindowUse, other: WindowUse) -> bool:
         return False
     if one.kind == other.kind == "update":
         operators = {one.op, other.op} - {"NO_OP"}
-        return len(operators) > 1 and operators != _REPLACING
+        return (len(operators) > 1 and operators != _REPLACING) or _elements_differ(one, other)
     return True
+
+
+def _elements_differ(one: WindowUse, other: WindowUse) -> bool:
+    """Whether two updates are not of the same elements: other datatypes, or shifted ones."""
+    if one.types.keys().isdisjoint(other.types):
+        return True
+    if len(one.types) > 1 or one.types != other.types:
+        return False
+    (size,) = one.types.values()
+    return any((a.low - b.low) % size for a in one.pieces for b in other.pieces if a.overlaps(b))
+
+
+def basic_types(message: MessageRegion) -> dict[str, int]:
+    """The basic datatypes of a message, with their sizes (bytes)."""
+    record = message.datatype._impl
+    if record is None:
+        return {}
+    basic = [record] if record.unit else leaves(record.layout.signature)
+    return {basic_name(each): each.layout.size for each in basic}

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,7 @@ CLASSES = {
     "CommunicatorMatching": _ORDER, "DatatypeMatching": "PSM112 PSM113 PSM103",
     "OperatorMatching": "PSM112", "RootMatching": "PSM112 PSM101", "TagMatching": _ORDER,
     "MessageRace": "PSM121", "MissingStart": "PSM101 PSM117", "MissingWait": "PSM117",
-    "LocalConcurrency": "PSM115 PSM124", "GlobalConcurrency": "PSM124",
+    "LocalConcurrency": "PSM115 PSM116 PSM124", "GlobalConcurrency": "PSM124",
     "MissingEpoch": "PSM123 PSM103",
     "DoubleEpoch": "PSM123 PSM103", "InvalidBuffer": "PSM116 PSM103",
     "InvalidSrcDest": "PSM103 PSM114", "CommunicatorLeak": "PSM119", "GroupLeak": "PSM119",
@@ -38,12 +39,17 @@ CLASSES = {
 SYNCHRONOUS = {"smpi/send-is-detached-thresh": "0", "smpi/async-small-thresh": "0"}
 
 
-def run(code: Code, program: Path) -> tuple[str, float]:
-    """The report of a run, in a process of its own, and its seconds of processor time."""
+def run(code: Code, program: Path, limit: int = 0) -> tuple[str, float]:
+    """The report of a run, in a process of its own, and its seconds of processor time.
+
+    A run that takes longer than `limit` seconds is ended, if this is not 0.
+    """
     with tempfile.TemporaryFile("w+") as answer:
         child = os.fork()
         if child == 0:
             status = 1
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(limit)
             try:
                 null = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):

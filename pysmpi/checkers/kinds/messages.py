@@ -5,6 +5,7 @@ from __future__ import annotations
 from pysmpi import text
 from pysmpi.checkers import array_orders, signatures
 from pysmpi.checkers.describing import place, places
+from pysmpi.checkers.descriptions import misdescribed, too_small
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.signatures import Signature
 from pysmpi.diagnostics import Diagnostic, Truncated, register
@@ -12,7 +13,7 @@ from pysmpi.kernel.matching import mailbox_at
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Role
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.ranks.outcomes import RankState
 from pysmpi.ranks.simulation import Simulation
@@ -27,6 +28,10 @@ class TypesDiffer(Diagnostic):
     The report has the lines of both sides and the basic types of each. Types with the same
     representation are equal, such as `MPI.LONG` and `MPI.INT64_T`, and so are all types of one
     byte.
+
+    Also a call whose datatype does not describe its array: `[array, MPI.FLOAT]` for an array of
+    integers, a structured array whose fields are elsewhere, or a receive of more elements than its
+    array has. Bytes may be described as anything, and complex numbers as pairs of real ones.
 
     ## Why it is bad
 
@@ -181,6 +186,7 @@ class MessageChecks(Checker):
     def __init__(self) -> None:
         self.pending: dict[Send, SentMessage] = {}
         self.failures: list[tuple[BaseException, Finding]] = []
+        self.described: set[tuple[object, str]] = set()
 
     def begin(self, simulation: Simulation) -> None:
         """Remember the communicators of the run."""
@@ -193,6 +199,31 @@ class MessageChecks(Checker):
             and communicator.kind != "window"
             and communicator.coll is not send.context
         )
+
+    def call_made(self, call: MpiCall) -> None:
+        """Compare the datatypes of a call with its arrays."""
+        if call.kind is CallKind.LOCAL or not call.name[0].isupper():
+            return
+        for name, spec in call.having(Role.BUFFER).items():
+            if not isinstance(spec, list | tuple):
+                continue
+            wrong = misdescribed(spec)
+            if wrong is None and "ecv" in call.name and name in ("buf", "recvbuf"):
+                sizes = too_small(spec, call.arguments.get("source"))
+                if sizes is not None and call.kind is CallKind.POINT_TO_POINT:
+                    wrong = f"{text.count(sizes[0], 'byte')} of a buffer of {sizes[1]:,}"
+            if wrong is not None and (call.site, wrong) not in self.described:
+                self.described.add((call.site, wrong))
+                self.session.report(
+                    Finding(
+                        TypesDiffer,
+                        f"{call.name}({name}): {wrong}",
+                        [place(call)],
+                        "MPI 4.1, sections 3.3.1 and 3.2.4: the datatype and the count of a call "
+                        "are those of the elements of its buffer",
+                        "leave out the datatype and the count, or give those of the array",
+                    )
+                )
 
     def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
         """A message begins."""

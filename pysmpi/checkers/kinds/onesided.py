@@ -23,6 +23,7 @@ from pysmpi.checkers.window_uses import (
     WindowUse,
     access_messages,
     accumulated,
+    basic_types,
     conflict,
 )
 from pysmpi.diagnostics import Diagnostic, register
@@ -86,7 +87,8 @@ class AccessesConflict(Diagnostic):
     The report has the lines of both accesses and the bytes that they share. An access may be a
     `Put`, `Get` or `Accumulate`, another MPI call whose buffer lies in the window, or a line of the
     program that uses the memory of the window directly, also through `Shared_query`. Accumulate
-    operations with the same operator do not conflict, nor `Compare_and_swap` with `MPI.REPLACE`.
+    operations with the same operator do not conflict, nor `Compare_and_swap` with `MPI.REPLACE`,
+    if their elements have one basic datatype and begin at the same places.
 
     Also a buffer that the program, or another MPI call, uses before a `Put` or `Get` that owns it
     is complete, and a `Put` or `Get` that uses the buffer of another operation.
@@ -264,7 +266,8 @@ class OneSidedChecks(Checker):
         modes = int(assertion) if isinstance(assertion, int) else 0
         if state.inner is not None and state.fence is not None and not modes & MODE_NOPRECEDE:
             self._inside_fence(state, state.inner)
-        state.fenced_before = state.used is not None
+        # Also a process without accesses was in an epoch, which others could reach.
+        state.fenced_before = state.used is not None or state.fence is not None
         state.fence = None if modes & MODE_NOSUCCEED else call
         state.used = state.inner = None
 
@@ -326,6 +329,8 @@ class OneSidedChecks(Checker):
         access = WindowUse(
             pid, call, call.site, kind, regions_of(messages.target), stamp, toward, op
         )
+        if kind == "update":
+            access.types = basic_types(messages.target)
         # The local buffers may lie in a window that others reach.
         uses = [access, *self._in_windows(call, "read", reads)]
         for used in [*uses, *self._in_windows(call, "write", writes)]:

@@ -1,0 +1,71 @@
+"""The labels that count: those of the suites, set right where MPI 4.1 contradicts them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tests.mbi.__main__ import CLASSES
+from tests.mbi.source import Code
+
+#: Programs with a label of an error that are right, and the paragraph of MPI 4.1.
+RIGHT = {
+    "MissingCall-MPIWait": "3.7.3: an active request may be freed, and its operation completes",
+    "ArgMismatch-MPIRecv-Type-[236]": "3.3.1, 3.2.4: a receive may be longer than the message",
+    "ArgError-MPITypeCreateStruct-Count-[123]": "5.1.2: a datatype may describe a part of a record",
+    "ArgError-MPIWinCreate-overlap": "12.2.1: windows may overlap; no access conflicts here",
+    "ArgError-MPIWinFence-assert": "12.5.1: the assertion 0 is always valid, and no other is given",
+}
+#: Programs without a label of an error that are wrong, the paragraph, and the code that is right.
+WRONG = {
+    "(Correct|LocalConcurrency)-fence-.*(rput|rget|raccumulate)|010-MPI-sync-request-local-no": (
+        "12.3.5: operations with a request need a passive epoch",
+        "PSM123",
+    ),
+    "040-MPI-conflict-put-put-same-array-remote-no": ("12.5: an access needs an epoch", "PSM123"),
+    "015-MPI-coll-get-broadcast-remote-no": ("12.7: the broadcast writes what Get reads", "PSM124"),
+    "(012-MPI-sync-pscw-local|034-MPI-sync-pscw-remote)-no": ("7.3.2: a group is freed", "PSM119"),
+    "(008-MPI-dynamic-win-in-array|022-MPI-static-win-in-array|026-MPI-static-mult-win)-local-no": (
+        "12.2.5, 11.2.2: windows are freed before Finalize",
+        "PSM119",
+    ),
+    "dtype_send|inactivereq|sendrecv3": (
+        "3.7.2: a receive writes to the buffer of an operation that is not complete",
+        "PSM116",
+    ),
+}
+#: Programs that are left out: Python or mpi4py cannot express the error, or MPI leaves it open.
+LEFT = {
+    "ArgError-MPITest-Status": "a status of NULL is None in mpi4py, which ignores it",
+    "ArgError-MPIWinCreate-(size|invalidBuffer-2)": "memory has a length, and lives on",
+    "MisplacedCall-MPIWinFree-bufferFree": "memory lives as long as its use",
+    "ArgError-MPISend-Tag-2": "9.1.2: MPI_TAG_UB is a key; whether its value may be a tag is open",
+    "ArgError-MPI(I|)Recv-Tag": "the number -1 is ANY_TAG in MPICH and here",
+    "ArgError-MPI(Get|Put)-rank": "the number -1 is PROC_NULL in MPICH and here",
+    ".*-impossible-local-yes": "the statements at fault are not executed",
+}
+_RACE = "PSM115 PSM116 PSM121 PSM124"
+
+
+class Judged(NamedTuple):
+    """A kind of error (empty for correct), the codes that are right for it, why it is left out."""
+
+    kind: str
+    expected: str
+    left: str
+
+
+def judged(code: Code) -> Judged:
+    """The label that counts for a test."""
+    name = code.path.stem
+    for pattern, reason in LEFT.items():
+        if code.error and re.fullmatch(pattern, name):
+            return Judged(code.error, "", reason)
+    for pattern in RIGHT:
+        if code.error and re.fullmatch(pattern, name):
+            return Judged("", "", "")
+    for pattern, (_, right) in WRONG.items():
+        if re.match(pattern, name):
+            return Judged("wrong by MPI 4.1", right, "")
+    race = _RACE if code.error.endswith(" race") else ""
+    return Judged(code.error, CLASSES.get(code.error, race), "")
