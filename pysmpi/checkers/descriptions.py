@@ -102,10 +102,10 @@ def _same(one: str, other: str) -> bool:
     if one == other or "packed" in (one, other):
         return True
     pairs = {("complex64", "float32"), ("complex128", "float64"), ("complex256", "float128")}
-    known = one.startswith(("int", "uint", "float", "complex")) and other.startswith(
+    numeric = one.startswith(("int", "uint", "float", "complex")) and other.startswith(
         ("int", "uint", "float", "complex")
     )
-    return not known or (one, other) in pairs or (other, one) in pairs
+    return not numeric or (one, other) in pairs or (other, one) in pairs
 
 
 def _compare_fields(dtype: Any, record: Type) -> str | None:
@@ -168,10 +168,10 @@ def _places(layout: Layout) -> Any:
     plan = layout.plan(1)
     low, high = int(plan.low), int(plan.high)
     index = np.arange(low, high, dtype=np.int64) - low
-    found = np.zeros(layout.size, np.int64)
+    offsets = np.zeros(layout.size, np.int64)
     for byte in range(3):
         part = ((index >> 8 * byte) & 0xFF).astype(np.uint8).data
         stream = bytearray(layout.size)
         plan.pack(part, -low, stream)
-        found |= np.frombuffer(stream, np.uint8).astype(np.int64) << 8 * byte
-    return found + low
+        offsets |= np.frombuffer(stream, np.uint8).astype(np.int64) << 8 * byte
+    return offsets + low
