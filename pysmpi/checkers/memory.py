@@ -24,26 +24,47 @@ _MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 
 
 class WatchedRegion:
-    """Memory as intervals of addresses: sorted, and apart from each other."""
+    """Memory as intervals of addresses, sorted and apart from each other, from `low` to `high`.
 
-    __slots__ = ("starts", "stops", "low", "high")
+    `starts` and `stops` are their ends; without `starts` there is one interval.
+    """
 
-    def __init__(self, starts: Any, stops: Any) -> None:
-        self.starts = starts
-        self.stops = stops
-        self.low = int(starts[0])
-        self.high = int(stops[-1])
+    __slots__ = ("_starts", "_stops", "low", "high")
+
+    def __init__(self, low: int, high: int, starts: Any = None, stops: Any = None) -> None:
+        self.low = low
+        self.high = high
+        self._starts = starts
+        self._stops = stops
+
+    @property
+    def starts(self) -> Any:
+        """The begins of the intervals."""
+        return np.array([self.low]) if self._starts is None else self._starts
+
+    @property
+    def stops(self) -> Any:
+        """The addresses after the intervals."""
+        return np.array([self.high]) if self._stops is None else self._stops
 
     @classmethod
     def flat(cls, memory: Any) -> WatchedRegion:
         """The region of contiguous memory."""
-        address = np.frombuffer(memory, np.uint8).ctypes.data
-        nbytes = memory.nbytes
-        return cls(np.array([address]), np.array([address + nbytes]))
+        address = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
+        return cls(address, address + memory.nbytes)
+
+    @classmethod
+    def of_intervals(cls, starts: Any, stops: Any) -> WatchedRegion:
+        """The region of sorted intervals."""
+        return cls(int(starts[0]), int(stops[-1]), starts, stops)
 
     @classmethod
     def of_array(cls, array: Any) -> WatchedRegion:
         """The region of an array with any strides."""
+        flags = array.flags
+        if flags.c_contiguous or flags.f_contiguous:
+            low = array.__array_interface__["data"][0]
+            return cls(low, low + array.nbytes)
         low, high = np.lib.array_utils.byte_bounds(array)
         length = array.itemsize
         outer: list[tuple[int, int]] = []
@@ -59,10 +80,10 @@ class WatchedRegion:
         for stride, count in outer:
             total *= count
             if total > _MOST:
-                return cls(np.array([low]), np.array([high]))
+                return cls(low, high)
             starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).ravel()
         starts.sort()
-        return cls(starts, starts + length)
+        return cls.of_intervals(starts, starts + length)
 
     @classmethod
     def of_offsets(cls, address: int, offsets: Any) -> WatchedRegion:
@@ -70,12 +91,14 @@ class WatchedRegion:
         breaks = np.flatnonzero(np.diff(offsets) != 1)
         first = np.concatenate(([0], breaks + 1))
         last = np.concatenate((breaks, [len(offsets) - 1]))
-        return cls(address + offsets[first], address + offsets[last] + 1)
+        return cls.of_intervals(address + offsets[first], address + offsets[last] + 1)
 
     def overlaps(self, other: WatchedRegion) -> bool:
         """Whether the two have a byte in common."""
         if self.high <= other.low or other.high <= self.low:
             return False
+        if self._starts is None and other._starts is None:
+            return self.low < self.high and other.low < other.high
         if len(self.starts) > len(other.starts):
             self, other = other, self
         # The first interval of the other that ends behind the begin of each of these.

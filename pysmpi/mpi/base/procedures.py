@@ -129,5 +129,13 @@ class Procedure:
                     roles["self"] = _FAMILIES.get(base.__name__, roles["self"])
         return roles
 
+    @cached_property
+    def places(self) -> dict[Role, list[tuple[int, str]]]:
+        """The parameters of each role: their numbers and names."""
+        found: dict[Role, list[tuple[int, str]]] = {}
+        for i, name in enumerate(self.parameters):
+            found.setdefault(self.roles[name], []).append((i, name))
+        return found
+
     def __repr__(self) -> str:
         return f"<MPI procedure {self.function.__qualname__}>"

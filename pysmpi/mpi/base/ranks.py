@@ -472,12 +472,9 @@ class MpiCall:
 
     def having(self, role: Role) -> dict[str, object]:
         """The arguments of a role, by the names of their parameters."""
-        roles = self.procedure.roles
-        return {
-            name: value
-            for name, value in zip(self.procedure.parameters, self.values)
-            if roles[name] is role
-        }
+        values = self.values
+        places = self.procedure.places.get(role, ())
+        return {name: values[i] for i, name in places if i < len(values)}
 
     @property
     def operations(self) -> list[Any]:
@@ -493,6 +490,8 @@ class MpiCall:
                     handles += value
                 else:
                     handles.append(value)
+        if not handles:
+            return []
         found = (getattr(handle, "_impl", None) for handle in handles)
         return [operation for operation in found if operation is not None]
 
