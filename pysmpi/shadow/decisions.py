@@ -275,7 +275,9 @@ class _Reader(ast.NodeVisitor):
             elif isinstance(one, ast.Call):
                 called = _called(one)
                 if called in RETURNED:
+                    # A reduction has values of this rank, too.
                     sources.add(self._source(one, called))
+                    stack += [*one.args, *(word.value for word in one.keywords)]
                     continue
                 if called in self.flow.functions or self.flow.arrays and _fills(one, called):
                     sources.add(self._source(one, called))

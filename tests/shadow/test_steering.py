@@ -85,6 +85,13 @@ def test_functions_that_steer() -> None:
     assert "show" not in steering
 
 
+def test_functions_steer_through_reductions() -> None:
+    steering = Steering()
+    text = HEAD + "moved = count(x)\nwhile comm.allreduce(moved) > 0: moved = count(x)"
+    steering.add("program", ast.parse(text))
+    assert "count" in steering
+
+
 def test_a_mesh_that_is_refined_says_that_folding_steers_it() -> None:
     seconds, status, summary = run("refined_mesh", ("--fold", "4KiB", "--compute", "100us"), 2)
     assert status == 0
@@ -106,4 +113,5 @@ def test_a_cell_is_right_or_said() -> None:
         "-50.0%, said", True,
     )  # fmt: skip
     assert cell(0.0, 1.0, 1, "")[1]
+    assert not cell(0.0, 1.0, 70, "")[1]
     assert len(PROGRAMS) >= 12
