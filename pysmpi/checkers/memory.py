@@ -273,7 +273,7 @@ class MemoryWatch:
         line: int,
     ) -> None:
         if isinstance(memory, Elements):
-            region = WatchedRegion(memory.starts, memory.starts + memory.itemsize)
+            region = WatchedRegion.of_intervals(memory.starts, memory.starts + memory.itemsize)
         else:
             region = WatchedRegion.of_array(memory)
         for one in list(watched.values()):

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from pysmpi.checkers.expressions import array_of
 from pysmpi.checkers.memory import WatchedRegion, overlap, region_of, regions_of
 from pysmpi.kernel.requests import Receive, Send
@@ -123,7 +121,7 @@ def _packed(call: MpiCall, name: str, spec: object) -> list[WatchedRegion]:
         return []
     first = whole.low + int(arguments["position"])
     last = min(first + message.nbytes, whole.high)
-    return [WatchedRegion(np.array([first]), np.array([last]))] if last > first else []
+    return [WatchedRegion(first, last)] if last > first else []
 
 
 def receives(call: MpiCall, name: str) -> bool:
