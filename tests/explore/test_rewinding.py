@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import mmap
 import os
 import random
 import resource
@@ -22,18 +23,25 @@ TIMES = 6
 made: list[Any] = []  # before the moment
 
 
+def private() -> mmap.mmap:
+    return mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 def in_a_copy(change: Callable[[int], object]) -> list[Any]:
     """What a copy of this process finds at each return to a moment, `change` being done after it.
 
     The last entry says that it could not go back again, if so.
     """
+    # Before the copy, whose pages are then shared until they change.
+    made[:] = [list(range(1000)), {}, np.arange(50_000.0), bytearray(10), private()]
+    made[4][:4] = b"kept"
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
         try:
-            made[:] = [list(range(1000)), {}, np.arange(50_000.0), bytearray(10), []]
             times = rewinding.hold()
             sums = [len(made), len(made[0]), len(made[1]), float(made[2].sum()), made[3].hex()]
+            sums.append(made[4][:4].decode())
             os.write(writer, json.dumps([times, sums, random.getstate()[1][-1]]).encode() + b"\n")
             change(times)
             if times is not None and times < TIMES:
@@ -65,7 +73,7 @@ def arrays(times: int) -> None:
 
 def freed(times: int) -> None:
     """Mappings that were there before go."""
-    del made[2]
+    made[4].close()
     made[:] = [None]
     gc.collect()
     libc = ctypes.CDLL(None)
@@ -74,8 +82,9 @@ def freed(times: int) -> None:
 
 def mapped(times: int) -> None:
     """One mapping goes and another one of its size comes, perhaps to the same place."""
-    made[2] = None
-    made[2] = np.full(50_000, 7.0)
+    made[4].close()
+    made[4] = private()
+    made[4][:4] = b"lost"
 
 
 def handlers(times: int) -> None:
