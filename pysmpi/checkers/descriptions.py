@@ -67,9 +67,9 @@ def too_small(spec: object, source: object) -> tuple[int, int] | None:
     return (needed, int(nbytes)) if needed > nbytes else None
 
 
-def _dtype(obj: object) -> Any:
+def _dtype(obj: object) -> np.dtype | None:
     """The type of an array's elements; None if there is none, or if they are plain bytes."""
-    dtype: Any = getattr(obj, "dtype", None)
+    dtype: object = getattr(obj, "dtype", None)
     if isinstance(obj, array.array):
         dtype = np.dtype(obj.typecode)
     if not isinstance(dtype, np.dtype) or dtype.hasobject:
@@ -79,7 +79,7 @@ def _dtype(obj: object) -> Any:
     return dtype
 
 
-def _judge(dtype: Any, record: Type) -> str | None:
+def _judge(dtype: np.dtype, record: Type) -> str | None:
     if dtype.names is not None:
         return _compare_fields(dtype, record)
     for name in _names(record):
@@ -108,7 +108,7 @@ def _same(one: str, other: str) -> bool:
     return not numeric or (one, other) in pairs or (other, one) in pairs
 
 
-def _compare_fields(dtype: Any, record: Type) -> str | None:
+def _compare_fields(dtype: np.dtype, record: Type) -> str | None:
     """Compare the place and the type of each member with the fields of a record."""
     layout = record.layout
     if not 1 < layout.size <= _MOST or layout.extent % dtype.itemsize:
@@ -134,19 +134,18 @@ def _compare_fields(dtype: Any, record: Type) -> str | None:
     return None
 
 
-def _raw(dtype: Any) -> bool:
+def _raw(dtype: np.dtype) -> bool:
     return dtype.itemsize == 1 or dtype.kind not in "iufc"
 
 
-def _fields(dtype: Any, offset: int) -> Iterator[tuple[int, Any]]:
+def _fields(dtype: np.dtype, offset: int) -> Iterator[tuple[int, np.dtype]]:
     """The basic fields of a type, with their offsets (bytes)."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         for i in range(int(np.prod(shape))):
             yield from _fields(base, offset + i * base.itemsize)
     elif dtype.names is not None:
-        for name in dtype.names:
-            inner, at = dtype.fields[name][:2]
+        for inner, at, *_ in (dtype.fields or {}).values():
             yield from _fields(inner, offset + at)
     elif _raw(dtype):
         yield from ((offset + i, dtype) for i in range(dtype.itemsize))
@@ -163,7 +162,7 @@ def _members(signature: Any) -> Iterator[Type]:
                 yield what
 
 
-def _places(layout: Layout) -> Any:
+def _places(layout: Layout) -> np.ndarray:
     """The offset in memory (bytes) of each byte of one element's packed form."""
     plan = layout.plan(1)
     low, high = int(plan.low), int(plan.high)

@@ -148,3 +148,34 @@ class Trace:
     met: bytes | None = None
     new_idle: list[bytes] = field(default_factory=list)
     twins: list[dict[str, str]] = field(default_factory=list)
+
+
+class DrawnDecision(NamedTuple):
+    """A decision: the rank that it lets go on, and the sender of its message, -1 without one.
+
+    `sent` is the number of decisions before the message was sent.
+    """
+
+    name: str
+    text: str
+    rank: int
+    sender: int
+    sent: int
+
+
+def steps_of(trace: Trace) -> list[DrawnDecision]:
+    """The decisions of an execution whose lines were recorded."""
+    moments: dict[tuple[str, int], list[int]] = {}
+    for moment, arrival in zip(trace.moments, trace.arrivals):
+        if arrival.source >= 0:
+            moments.setdefault((arrival.place, arrival.source), []).append(moment)
+    found = []
+    for event, text in zip(trace.events, trace.sites or ()):
+        sender, sent = -1, -1
+        if event.kind in (MATCH, PROBE):
+            sender = event.pids[1]
+            number = int(event.name.rpartition("#")[2])
+            known = moments.get((event.place, event.source), [])
+            sent = known[number] if number < len(known) else -1
+        found.append(DrawnDecision(event.name, text, event.pids[0], sender, sent))
+    return found

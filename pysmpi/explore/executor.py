@@ -39,7 +39,7 @@ from pysmpi.explore.snapshot import (
     SharedDigests,
     Snapshot,
     SnapshotServer,
-    Worker,
+    SnapshotWorker,
     possible,
 )  # fmt: skip
 from pysmpi.explore.untimed import Untimed
@@ -76,7 +76,7 @@ class _Child:
 
     def __init__(
         self, tag: object, output: IO[bytes], pid: int = 0, answer: IO[bytes] | None = None,
-        worker: Worker | None = None,
+        worker: SnapshotWorker | None = None,
     ) -> None:  # fmt: skip
         self.pid = pid
         self.tag = tag

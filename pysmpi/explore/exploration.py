@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pysmpi.explore.events import Trace
+from pysmpi.explore.events import DrawnDecision, Trace, steps_of
 from pysmpi.explore.executions import Executions, ExecutionsLost, JobFactory, Trial
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
-from pysmpi.explore.picture import DrawnDecision, steps_of
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
 from pysmpi.explore.shrinking import Shrunk, inevitable, remedy, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy

@@ -8,48 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from pysmpi.explore.events import Trace
-from pysmpi.kernel.choices import MATCH, PROBE
-
-if TYPE_CHECKING:
-    from pysmpi.explore.exploration import FailingOrder
+from pysmpi.explore.events import DrawnDecision
+from pysmpi.explore.exploration import FailingOrder
 
 MOST: Final = 200  # steps of a diagram
 BEFORE: Final = 8  # steps before the first that differs, of a longer order
 _STEP, _RANK, _LEFT, _TOP = 26, 64, 44, 34  # lengths (pixels)
-
-
-class DrawnDecision(NamedTuple):
-    """A decision: the rank that it lets go on, and the sender of its message, -1 without one.
-
-    `sent` is the number of decisions before the message was sent.
-    """
-
-    name: str
-    text: str
-    rank: int
-    sender: int
-    sent: int
-
-
-def steps_of(trace: Trace) -> list[DrawnDecision]:
-    """The decisions of an execution whose lines were recorded."""
-    moments: dict[tuple[str, int], list[int]] = {}
-    for moment, arrival in zip(trace.moments, trace.arrivals):
-        if arrival.source >= 0:
-            moments.setdefault((arrival.place, arrival.source), []).append(moment)
-    found = []
-    for event, text in zip(trace.events, trace.sites or ()):
-        sender, sent = -1, -1
-        if event.kind in (MATCH, PROBE):
-            sender = event.pids[1]
-            number = int(event.name.rpartition("#")[2])
-            known = moments.get((event.place, event.source), [])
-            sent = known[number] if number < len(known) else -1
-        found.append(DrawnDecision(event.name, text, event.pids[0], sender, sent))
-    return found
 
 
 def page(title: str, failures: Sequence[FailingOrder]) -> str:

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from pysmpi.explore.events import Decision
 from pysmpi.explore.observer import KnownStates, Observer
@@ -36,9 +36,10 @@ from pysmpi.explore.states import DIGEST
 from pysmpi.own_process import interruption
 from pysmpi.own_process.copies import copy_process
 
-rewinding: Any = None
-with suppress(ImportError):  # pysmpi was installed without a C compiler
+try:
     from pysmpi.explore import rewinding
+except ImportError:  # pysmpi was installed without a C compiler
+    rewinding = None  # type: ignore[assignment]
 
 _INTEGER = struct.Struct("i")
 _REQUEST = struct.Struct("<cQ")  # kind, number of the worker
@@ -142,7 +143,7 @@ def _shared_memory() -> list[bytes]:
         return [line.split(b" ")[0] for line in file if line.split(b" ", 2)[1][3:4] == b"s"]
 
 
-class Worker:
+class SnapshotWorker:
     """The search's side of one copy of a snapshot, which executes one order after another.
 
     `connection` is the socket to it, `output` the file of the output of its executions. A worker
@@ -216,7 +217,7 @@ class Snapshot:
         self._known = SharedDigests(self._file.fileno(), _PLACES)
         self._states = 0  # of the memory that the workers know
         self._idle: set[bytes] = set()
-        self._workers: list[Worker] = []  # without an execution
+        self._workers: list[SnapshotWorker] = []  # without an execution
         self._number = 0  # of the latest worker
         self._executions = 0
         self._early = 0 if rewinding is not None else _MOST_EARLY
@@ -246,7 +247,7 @@ class Snapshot:
         except OSError:
             return False
 
-    def begin(self, observer: Observer) -> Worker | None:
+    def begin(self, observer: Observer) -> SnapshotWorker | None:
         """Begin an execution on a worker; None if the snapshot is gone."""
         if observer.memory is not None:
             self._publish(observer.memory)
@@ -260,7 +261,7 @@ class Snapshot:
         made = self._copy()
         return made if made is not None and made.begin(observer) else None
 
-    def end(self, worker: Worker, died: bool) -> int:
+    def end(self, worker: SnapshotWorker, died: bool) -> int:
         """An execution of a worker has ended; the status of the worker if it `died`."""
         if died or not worker.lasting:
             return worker.close()
@@ -284,7 +285,7 @@ class Snapshot:
             for digest in (*memory.states, *self._idle):
                 self._known.add(digest)
 
-    def _copy(self) -> Worker | None:
+    def _copy(self) -> SnapshotWorker | None:
         """A new worker."""
         lasting = self._executions > MANY and self._early < _MOST_EARLY
         mine, its = socket.socketpair()
@@ -293,7 +294,9 @@ class Snapshot:
         descriptors = its.fileno(), output.fileno(), self._file.fileno()
         made = self.ask(_COPY if lasting else _LAST, self._number, descriptors)
         its.close()
-        return Worker(self, self._number, lasting, mine, output, self._known) if made else None
+        return (
+            SnapshotWorker(self, self._number, lasting, mine, output, self._known) if made else None
+        )
 
     def status(self, number: int) -> int:
         """Wait for the end of a worker; return its status as `os.waitpid` gives it."""

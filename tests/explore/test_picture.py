@@ -11,8 +11,9 @@ from xml.etree import ElementTree
 import pytest
 
 from pysmpi.cli.main import status_of
+from pysmpi.explore.events import DrawnDecision
 from pysmpi.explore.exploration import FailingOrder
-from pysmpi.explore.picture import BEFORE, MOST, DrawnDecision, page
+from pysmpi.explore.picture import BEFORE, MOST, page
 
 SVG = "{http://www.w3.org/2000/svg}"
 
