@@ -412,7 +412,7 @@ def star(hosts):
     links = [(f"cable-{i}_{way}", 1e9) for i in range(ranks) for way in ("UP", "DOWN")]
     record = SimpleNamespace(
         hosts=hosts, ranks=ranks, measured=True, links=links,
-        routes=[[2 * i, 2 * ((i + 1) % ranks) + 1] for i in range(ranks)],
+        routes=[[2 * i, 2 * ((i + 1) % ranks) + 1] for i in range(ranks)], shares={},
         messages=np.array([[i, i, (i + 1) % ranks, 0, 1000, i, 0, 0, 0] for i in range(ranks)]),
     )  # fmt: skip
     return _picture(SimpleNamespace(record=record), picture_of(record))
