@@ -13,7 +13,7 @@ from pathlib import Path
 from . import table
 from .entries import Entry, ListError, entries
 from .environments import CHECKOUT, Environments, InstallError, cache_folder
-from .running import Result, run_entry
+from .running import Result, findings, run_entry
 
 PAGE = CHECKOUT / "docs" / "reference" / "packages.md"
 RESULTS = PAGE.with_name("packages-results.md")
@@ -34,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
                         "docs/reference/packages.md); repeatable")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="list the entries, run nothing")
     parser.add_argument("--install", action="store_true", help="only install what is needed")
+    parser.add_argument("--checked", action="store_true",
+                        help="only under pysmpi, and print what all checkers find")  # fmt: skip
     parser.add_argument("--mpich", action="store_true",
                         help="only under MPICH, to see that an entry is right")  # fmt: skip
     parser.add_argument("--reuse", action="store_true",
@@ -74,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     for name in given.freeze:
         environments.freeze(name)
-    if (given.docs or everyone) and not given.install and not given.mpich:
+    if (given.docs or everyone) and not (given.install or given.mpich or given.checked):
         known = table.merged(everything, documented(), results(environments.folder))
         PAGE.write_text(table.page(everything, known), encoding="utf-8")
         RESULTS.write_text(table.results_page(everything, known), encoding="utf-8")
@@ -157,6 +159,15 @@ def run(chosen: list[Entry], environments: Environments, given: argparse.Namespa
     if given.install:
         return failures
     ready.sort(key=lambda one: chosen.index(one[0]))
+    if given.checked:
+        for entry, path in ready:
+            try:
+                print(
+                    f"{entry.package}:", *findings(entry, environments, path), sep="\n", flush=True
+                )
+            except InstallError as error:
+                failures.append(f"{entry.package}: {error}")
+        return failures
     print(f"{'package':24} {'version':12} {'':8} {'MPICH':>6} {'pysmpi':>6} ratio processor",
           flush=True)  # fmt: skip
     pairs: list[tuple[Entry, Result]] = []

@@ -14,6 +14,7 @@ import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -163,7 +164,18 @@ def _reused(entry: Entry, run: Run, environments: Environments, number: int) -> 
     return Side(**data) if data.pop("key") == _key(entry, run) else None
 
 
-def command(run: Run, path: Path, simulated: bool) -> list[str]:
+def findings(entry: Entry, environments: Environments, path: Path) -> list[str]:
+    """What all checkers report of an entry's programs, and how these end."""
+    found = []
+    for number, run in enumerate(entry.runs, 1):
+        folder = environments.folder / "work" / entry.package / str(number)
+        side = _side(entry, run, environments, path, folder, True, ("--check", "all"))
+        reported = [f"    {line}" for line in side.errors.splitlines() if "PSM" in line]
+        found += [f"run {number}: status {side.status}, {side.seconds:.0f} s", *reported]
+    return found
+
+
+def command(run: Run, path: Path, simulated: bool, options: Sequence[str] = ()) -> list[str]:
     """The command that starts a run's ranks."""
     if run.program is not None:
         own = HERE / run.program
@@ -176,7 +188,7 @@ def command(run: Run, path: Path, simulated: bool) -> list[str]:
         what = ["-m", "pytest", *PYTEST, *(run.pytest or [])]
     what = [part.replace("$HERE", str(HERE)) for part in [*what, *run.args]]
     start = [str(path / "bin" / "pysmpi"), "run"] if simulated else [str(path / "bin" / "mpiexec")]
-    start += ["-n", str(run.ranks)]
+    start += ["-n", str(run.ranks), *options]
     if not simulated:
         start += ["-outfile-pattern", ".stdout.%r", "-errfile-pattern", ".stderr.%r",
                   str(path / "bin" / "python")]  # fmt: skip
@@ -194,8 +206,9 @@ def environ(run: Run, path: Path, home: Path, simulated: bool) -> dict[str, str]
 
 
 def _side(
-    entry: Entry, run: Run, environments: Environments, path: Path, folder: Path, simulated: bool
-) -> Side:
+    entry: Entry, run: Run, environments: Environments, path: Path, folder: Path, simulated: bool,
+    options: Sequence[str] = (),
+) -> Side:  # fmt: skip
     # The same folder on both sides, so that no path differs.
     shutil.rmtree(folder, ignore_errors=True)
     home = folder / "home"
@@ -211,7 +224,8 @@ def _side(
     with open(folder / "stdout", "wb") as out, open(folder / "stderr", "wb") as err:
         begun, busy = time.perf_counter(), _busy_with_others()
         process = subprocess.Popen(
-            command(run, path, simulated), cwd=place, env=environ(run, path, home, simulated),
+            command(run, path, simulated, options), cwd=place,
+            env=environ(run, path, home, simulated),
             stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
         )  # fmt: skip
         status, processor = _wait(process, run.timeout)
