@@ -13,7 +13,9 @@ import array
 import ast
 import builtins
 import linecache
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from types import CodeType
 from typing import NamedTuple
 
@@ -128,6 +130,7 @@ _COMPREHENSIONS = {
     ast.DictComp: "<dictcomp>",
     ast.GeneratorExp: "<genexpr>",
 }
+_INLINED = sys.version_info >= (3, 12)  # comprehensions, but for generators, have no frame
 _NEVER = ast.Yield()  # a guard whose value is not known
 # By the identity of a code, whose hash takes long, with the code itself.
 _USES_BY_CODE: dict[int, tuple[CodeType, dict[int, LineUses]]] = {}
@@ -377,7 +380,7 @@ def _inner(
     node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, uses: _Uses,
     collect: _Collect,
 ) -> None:  # fmt: skip
-    """A comprehension: it evaluates its first iterable here, and the rest in a frame of its own."""
+    """A comprehension: its first iterable, and the rest, which may have a frame of its own."""
     first, *others = node.generators
     collect(first.iter, uses)
     inner = _Uses()
@@ -397,8 +400,46 @@ def _inner(
     if any(isinstance(one, ast.Call) and _loud(one) for one in ast.walk(node)):
         uses.late = True
         inner.uses = []  # looked for after each step, when its calls have changed the state
+    if _INLINED and not isinstance(node, ast.GeneratorExp):
+        uses.uses += _of_all_steps(inner.uses, node.generators, uses.late)
+        uses.inner += inner.inner
+        return
     own = [use._replace(when="again") for use in inner.uses]
     uses.inner += [(_COMPREHENSIONS[type(node)], parts[0].lineno, own), *inner.inner]
+
+
+def _of_all_steps(found: list[Use], loops: list[ast.comprehension], late: bool) -> Iterator[Use]:
+    """The uses of all steps of a comprehension, whose variables its frame does not show."""
+    names = {one.id for loop in loops for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
+    for use in found:
+        steps = _Steps(loops[0])
+        node = steps.visit(deepcopy(use.node)) if isinstance(use.node, ast.Subscript) else use.node
+        guard = loops[0].iter
+        if use.guard is not None:
+            guard = ast.BoolOp(ast.And(), [guard, use.guard])
+        unknown = (one.id for part in (node, guard) for one in ast.walk(part)
+                   if isinstance(one, ast.Name) and one.id in names)  # fmt: skip
+        if len(loops) == 1 and steps.places < 2 and not any(unknown):
+            yield use._replace(node=node, guard=guard, late=late)
+
+
+class _Steps(ast.NodeTransformer):
+    """Puts all values of a loop's variable in the place of an index."""
+
+    def __init__(self, loop: ast.comprehension) -> None:
+        self.loop = loop
+        self.places = 0
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.Subscript:
+        target = self.loop.target
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for i, part in enumerate(parts):
+            if isinstance(part, ast.Name) and isinstance(target, ast.Name) and part.id == target.id:
+                self.places += 1
+                parts[i] = self.loop.iter
+        if not isinstance(node.slice, ast.Tuple):
+            node.slice = parts[0]
+        return node
 
 
 def _conditional(node: ast.expr, uses: _Uses, collect: _Collect) -> None:

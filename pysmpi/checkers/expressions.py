@@ -75,7 +75,7 @@ def _widened(index: object) -> Any:
 def _fancy(index: object) -> bool:
     """Whether an index is made of arrays of numbers or truths."""
     parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, np.ndarray | list | bool) for part in parts)
+    return any(isinstance(part, np.ndarray | list | range | bool) for part in parts)
 
 
 def _elements(array: np.ndarray, index: Any) -> Elements | None:
