@@ -111,7 +111,7 @@ def line(interval: IntervalFigures) -> str:
     ends = text.range_of_seconds(low, high)
     parts = ", ".join(f"{name} {error:.0%}" for name, error in interval["errors"].items())
     because = f"; standard errors: {parts}" if parts else "; nothing in it has an error"
-    return f"90 % interval of the prediction: {ends}{because}"
+    return f"interval of the prediction, 90 % if its errors are right: {ends}{because}"
 
 
 def parts_of(

@@ -168,7 +168,7 @@ def test_the_report_and_the_page_have_it(predicted: Any) -> None:
     report = json.loads(json.dumps(result.report()))
     assert report["intervals"]["prediction"] == report["analysis"]["interval"]
     assert line(result.intervals["prediction"]) in result.analysis["text"]
-    assert "90 % interval of the prediction" in "\n".join(result.analysis["text"])
+    assert "interval of the prediction, 90 % if its errors" in "\n".join(result.analysis["text"])
 
 
 def test_runs_without_it_have_none(predicted: Any) -> None:

@@ -9,7 +9,7 @@ Each program is a case: its interval contains the real time or not. The programs
 resampled (10,000 times), which shows how much the coverage depends on their choice.
 
 `prediction` measures a machine file of this computer first (`pysmpi calibrate network`). Each
-program is short, and repeated for --seconds; the lowest time counts on both sides. On a busy
+program is short, and repeated for --seconds; the median counts on both sides. On a busy
 computer, ranks of MPICH wait for cores. The kernel tells for how long, and this time is taken
 out; a repetition in which both ranks waited for more than a twentieth of the rest does not count,
 since their waits may or may not have overlapped. A program without a quiet repetition is left
@@ -110,9 +110,9 @@ def prediction(sources: Sources, machine: str, seconds: float, out: Path, again:
             print(f"{program.name}: no quiet repetition of {len(measured)}", flush=True)
             continue
         interval, whole = figures["intervals"]["prediction"], figures["seconds"]
-        one = min(took for took, *_ in predicted)
+        one = median(took for took, *_ in predicted)
         rows[program.name] = {
-            "from": program.source, "predicted": one, "real": min(good),
+            "from": program.source, "predicted": one, "real": median(good),
             "low": one * interval["low_seconds"] / whole,
             "high": one * interval["high_seconds"] / whole,
             "sensitivity": figures["analysis"]["sensitivity"],

@@ -9,8 +9,7 @@ the top of the program come first, and the first turn does not, in which caches 
 REAL_TIME_CALL in the environment is a call of a function of the program to time, in place of the
 program. Rank 0 appends a line to the file for each turn: this time, then for each rank the time
 in which it was ready to run and other processes had the core (s, Linux). A real program is
-repeated for at least SECONDS, with sleeps between, after which Linux lets it run at once for some
-milliseconds.
+repeated for at least SECONDS.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from mpi4py import MPI
-
-PAUSE = 0.03  # s
 
 
 def delayed() -> float:
@@ -60,8 +57,6 @@ def main() -> None:
     end = time.time() + float(seconds)
     turn, more = 0, True
     while more:
-        if real:
-            time.sleep(PAUSE)
         sys.stdin = io.StringIO(text)
         with redirect_stdout(io.StringIO()), suppress(SystemExit):
             comm.Barrier()
