@@ -167,7 +167,7 @@ class States:
         """The state of a rank that waits for the answer to a test."""
         if pid in self._ranks and pid not in self.changed:
             return self._ranks[pid]
-        requests = self._requests()
+        requests = self._requests() if MEETS else None
         if requests is None:
             return None
         state = self._of_rank(self.universe.ranks[pid], requests.get(pid, []))

@@ -6,8 +6,11 @@ import collections
 import json
 import os
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -267,3 +270,16 @@ def test_a_search_continues_with_the_states_that_it_has_met() -> None:
     found = rest.run()
     assert found.complete
     assert 7 + found.executions == searched(5, "adds").executions
+
+
+def test_polls_are_searched_where_stacks_cannot_be_read(tmp_path):
+    program = Path(__file__).parent / "programs" / "polling.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pysmpi", "explore", "-n", "3", "--json", "found.json", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]),
+             "PYSMPI_WITHOUT": "frame-stacks"},
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "internal error" not in done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert len(found["failures"]) == 1 and "PSM101" in done.stdout + done.stderr
