@@ -14,6 +14,12 @@ _LEAVES = frozenset(
 )
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _ALWAYS = frozenset(("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"))
+# Instructions for two variables, since Python 3.13, and which of these they store.
+_PAIRS = {
+    "LOAD_FAST_LOAD_FAST": (False, False),
+    "STORE_FAST_LOAD_FAST": (True, False),
+    "STORE_FAST_STORE_FAST": (True, True),
+}
 MOST_CODE = 500  # functions that are remembered
 
 
@@ -38,8 +44,8 @@ def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
     instructions = list(dis.get_instructions(code))
     at = {one.offset: i for i, one in enumerate(instructions)}
     following: list[list[int]] = []
-    uses: list[str | None] = []
-    sets: list[str | None] = []
+    uses: list[frozenset[str]] = []
+    sets: list[frozenset[str]] = []
     for i, one in enumerate(instructions):
         nexts = [] if one.opname in _LEAVES or one.opname in _ALWAYS else [i + 1]
         if one.opcode in _JUMPS:
@@ -55,10 +61,18 @@ def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
                                           "IMPORT", "KW_NAMES", "LOAD_CONST")):  # fmt: skip
                 return None
             use = one.opname.startswith("LOAD_FAST")
-        elif isinstance(one.argval, tuple) and "FAST" in one.opname:
-            return None  # two variables in one instruction
-        uses.append(one.argval if use else None)
-        sets.append(one.argval if write else None)
+        here = frozenset((one.argval,)) if known else frozenset()
+        used, written = here if use else frozenset(), here if write else frozenset()
+        if isinstance(one.argval, tuple) and "FAST" in one.opname:
+            if one.opname not in _PAIRS:
+                return None
+            for stores, name in zip(_PAIRS[one.opname], one.argval):
+                if stores:
+                    written |= {name} & names
+                elif name not in written:
+                    used |= {name} & names
+        uses.append(used)
+        sets.append(written)
     # An exception goes to the handler of its instruction.
     for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
         for i, one in enumerate(instructions):
@@ -72,11 +86,8 @@ def unused_after(code: CodeType) -> dict[int, frozenset[str]] | None:
             after: set[str] = set()
             for j in following[i]:
                 after |= live[j]
-            written, used = sets[i], uses[i]
-            if written is not None:
-                after.discard(written)
-            if used is not None:
-                after.add(used)
+            after -= sets[i]
+            after |= uses[i]
             if len(after) != len(live[i]):
                 live[i] = frozenset(after)
                 changed = True
