@@ -408,10 +408,12 @@ def _inner(
     uses.inner += [(_COMPREHENSIONS[type(node)], parts[0].lineno, own), *inner.inner]
 
 
-def _of_all_steps(found: list[Use], loops: list[ast.comprehension], late: bool) -> Iterator[Use]:
+def _of_all_steps(
+    of_a_step: list[Use], loops: list[ast.comprehension], late: bool
+) -> Iterator[Use]:
     """The uses of all steps of a comprehension, whose variables its frame does not show."""
     names = {one.id for loop in loops for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-    for use in found:
+    for use in of_a_step:
         steps = _Steps(loops[0])
         node = steps.visit(deepcopy(use.node)) if isinstance(use.node, ast.Subscript) else use.node
         guard = loops[0].iter
