@@ -19,7 +19,7 @@ _judged: dict[tuple[str, int], tuple[object, str | None]] = {}
 
 
 def misdescribed(spec: object) -> str | None:
-    """What is wrong with `[array, ..., datatype]`; None if nothing is.
+    """Return the error in `[array, ..., datatype]` as a text; None if there is none.
 
     Bytes may be described as anything, and complex numbers as pairs of real ones.
     """

@@ -174,7 +174,7 @@ class SnapshotWorker:
         return True
 
     def answer(self) -> bytes:
-        """What the worker says of its execution; nothing if it has died."""
+        """The answer of the worker about its execution; empty if it has died."""
         try:
             return receive(self.connection)
         except OSError:

@@ -142,7 +142,7 @@ class Validation:
         )  # fmt: skip
 
     def remarks(self) -> list[str]:
-        """What the repeats of the measurements say about the machine."""
+        """Remarks on the machine that follow from the repeats of the measurements."""
         every = [times.seconds for job in self.jobs for times in job.times.values()]
         spreads = [median(one) / min(one) - 1.0 for one in every if len(one) > 1 and min(one) > 0]
         if not spreads or median(spreads) < NOISY:
@@ -162,7 +162,7 @@ class Validation:
         return [row for row in self.rows if row.kind == name]
 
     def advice(self, files: Sequence[str]) -> list[str]:
-        """What to calibrate, the largest error first: a command, or keys of the machine's file."""
+        """Advice on calibration, the largest error first: a command, or keys of the machine's file."""
         known = {
             COMPUTE: self._compute_advice, MEMORY: self._memory_advice,
             INSIDE_SMALL: self._inside_advice, INSIDE_LARGE: self._inside_advice,
@@ -244,7 +244,7 @@ def kind(job: MeasuredJob, case: str, nbytes: int) -> str:
 
 
 def origin(row: ValidatedFigure) -> str:
-    """Where the error of a program on several ranks comes from, in words."""
+    """The causes of the error of a program on several ranks, in words."""
     if row.compute is None or row.rest is None:
         return "not known without a run on one rank"
     if abs(row.compute) >= abs(row.rest):

@@ -1,4 +1,4 @@
-"""What was measured on a real machine: recordings of the script, or output of OSU's programs."""
+"""Measurements on a real machine: recordings of the script, or output of OSU's programs."""
 
 from __future__ import annotations
 

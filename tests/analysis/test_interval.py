@@ -56,7 +56,7 @@ def predicted(tmp_path: Path) -> Any:
 
 
 def test_a_part_moves_the_time_by_its_error(predicted: Any) -> None:
-    """Where all of the time is bytes, the ends are the time by the factors of their error."""
+    """If bytes take all of the time, the ends are the time by the factors of their error."""
     cfg = {"network/error": "0;0;0.1"}
     result = predicted(EDR, size=50_000_000, cfg=cfg)
     found = result.intervals["prediction"]

@@ -28,7 +28,7 @@ def private() -> mmap.mmap:
 
 
 def in_a_copy(change: Callable[[int], object]) -> list[Any]:
-    """What a copy of this process finds at each return to a moment, `change` being done after it.
+    """A copy of this process goes back to a moment, `change` follows, and so on: its findings.
 
     The last entry says that it could not go back again, if so.
     """

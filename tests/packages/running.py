@@ -165,7 +165,7 @@ def _reused(entry: Entry, run: Run, environments: Environments, number: int) -> 
 
 
 def findings(entry: Entry, environments: Environments, path: Path) -> list[str]:
-    """What all checkers report of an entry's programs, and how these end."""
+    """The findings of all checkers in an entry's programs, and the statuses of these."""
     found = []
     for number, run in enumerate(entry.runs, 1):
         folder = environments.folder / "work" / entry.package / str(number)

@@ -1,4 +1,4 @@
-"""What the suites say of their programs: ranks, arguments, kind of error, lines at fault."""
+"""Labels of the suites' programs: ranks, arguments, kind of error, lines at fault."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Arrays, and scalars whose address reaches MPI, are arrays of numpy; other scalars are numbers of
 Python. Handles are objects of mpi4py, arrays of handles are lists. Regions of OpenMP are threads.
-What has no counterpart raises Untranslated, which says why.
+Code without a counterpart raises Untranslated, with the reason.
 """
 
 from __future__ import annotations

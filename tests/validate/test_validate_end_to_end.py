@@ -19,7 +19,7 @@ pytestmark = pytest.mark.peers
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the jobs of mpiexec leave, tiny."""
+    """A tiny recording, as the jobs of mpiexec write it."""
     if shutil.which("mpiexec") is None:
         pytest.skip("mpiexec of a real MPI is not installed")
     directory = tmp_path_factory.mktemp("validate")

@@ -101,7 +101,7 @@ class BuffersOverlap(Diagnostic):
 
 
 class Checksummed:
-    """What the program must not change while an operation owns it, and its checksum."""
+    """Memory that an operation owns, which the program must not change, and its checksum."""
 
     __slots__ = ("sent", "summed", "sum")
 
