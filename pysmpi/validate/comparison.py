@@ -162,7 +162,7 @@ class Validation:
         return [row for row in self.rows if row.kind == name]
 
     def advice(self, files: Sequence[str]) -> list[str]:
-        """Advice on calibration, the largest error first: a command, or keys of the machine's file."""
+        """Advice on calibration, the largest error first: a command, or keys for the file."""
         known = {
             COMPUTE: self._compute_advice, MEMORY: self._memory_advice,
             INSIDE_SMALL: self._inside_advice, INSIDE_LARGE: self._inside_advice,
