@@ -7,6 +7,7 @@ thread learns from each of them what another one did before.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from weakref import WeakKeyDictionary
 
 from greenlet import getcurrent
@@ -22,6 +23,7 @@ class ThreadClocks:
 
     def __init__(self) -> None:
         self._threads: WeakKeyDictionary[object, tuple[int, _Clock]] = WeakKeyDictionary()
+        self._numbers = count()  # no two threads have the same, also after the end of some
         self._locks: WeakKeyDictionary[object, _Clock] = WeakKeyDictionary()
         self._replaced: list[tuple[type, str, object]] = []
 
@@ -59,7 +61,7 @@ class ThreadClocks:
     def _thread(self, fiber: object) -> tuple[int, _Clock]:
         entry = self._threads.get(fiber)
         if entry is None:
-            entry = self._threads[fiber] = len(self._threads), {}
+            entry = self._threads[fiber] = next(self._numbers), {}
         return entry
 
     def _acquire(self, real: Callable[..., bool]) -> Callable[..., bool]:
@@ -81,6 +83,6 @@ class ThreadClocks:
 
 
 def _join(clock: _Clock, other: _Clock) -> None:
-    for number, count in other.items():
-        if clock.get(number, 0) < count:
-            clock[number] = count
+    for number, event in other.items():
+        if clock.get(number, 0) < event:
+            clock[number] = event

@@ -137,7 +137,7 @@ def compare_command(
 ) -> None:  # fmt: skip
     """Simulate the measured programs on a machine, and compare.
 
-    RECORDING is what the script left, or the output of osu_latency, osu_bw, osu_bibw,
+    RECORDING is a file that the script wrote, or the output of osu_latency, osu_bw, osu_bibw,
     osu_mbw_mr, osu_allreduce or osu_alltoall. Prints errors by kind and by program, where they come
     from, and what to calibrate.
     """
