@@ -19,7 +19,7 @@ from pysmpi.network.cards import CardTransport
 from pysmpi.network.choice import DEFAULT as DEFAULT_MODEL
 from pysmpi.network.choice import choose
 from pysmpi.network.kinds.fluid import network_of, preset_name
-from pysmpi.network.measured import MeasuredPreset
+from pysmpi.network.measured import STEP_OVERHEAD, MeasuredPreset
 from pysmpi.network.measured import load as load_curves
 from pysmpi.network.presets import SMPI
 from pysmpi.network.presets import find as find_preset
@@ -34,9 +34,6 @@ SELECTOR = "ompi5"
 SMPIRUN_SELECTOR = "default"
 # Speed of cores without a speed in the platform (flop/s): a unit for shared cores.
 UNKNOWN_SPEED = 1e9
-# Seconds of a rank for each wait of a collective under measured presets, besides its messages: what
-# osu_allreduce of 4 bytes takes longer on the machine of the preset infiniband-edr.
-STEP = 4.1e-7
 # The memory model without one: messages inside a node take its loopback alone.
 LOOPBACK = "loopback"
 
@@ -83,7 +80,8 @@ class Machine:
         if any(slot.host.node is not None for slot in self.slots):
             selection = selection.on_lines(HostLines(self.slots))
         if self._measured() is not None:
-            selection = selection.with_step(self.settings.number("network/step-overhead", STEP))
+            step = self.settings.number("network/step-overhead", STEP_OVERHEAD)
+            selection = selection.with_step(step)
         if selection.automatic:
             selection = selection.tried_on(Tuner(self._fresh, len(self.slots), self.equip))
         self.selection = selection
