@@ -25,7 +25,7 @@ WRONG = {
     ),
     "040-MPI-conflict-put-put-same-array-remote-no": ("12.5: an access needs an epoch", "PSM123"),
     "015-MPI-coll-get-broadcast-remote-no": ("12.7: the broadcast writes what Get reads", "PSM124"),
-    "(012-MPI-sync-pscw-local|034-MPI-sync-pscw-remote)-no": ("7.3.2: a group is freed", "PSM119"),
+    "(012-MPI-sync-pscw-local|034-MPI-sync-pscw-remote)-no": ("7.3.3: a group is freed", "PSM119"),
     "(008-MPI-dynamic-win-in-array|022-MPI-static-win-in-array|026-MPI-static-mult-win)-local-no": (
         "12.2.5, 11.2.2: windows are freed before Finalize",
         "PSM119",
