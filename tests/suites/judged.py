@@ -16,6 +16,7 @@ RIGHT = {
     "conflo/usertypes/ArgError-MPITypeCreateStruct-Count-1": "5.1.2: as above",
     "(conflo/)?rma/ArgError-MPIWinCreate-overlap": "12.2.1: windows may overlap",
     "rma/ArgError-MPIWinFence-assert": "12.5.1: no assertion but 0 is given",
+    "[^/]*/ReqLifecycle_MissingWait_(Isend|Send_init)_.*": "3.9: an active send may be freed",
 }
 #: Programs without a label of an error that are wrong, the paragraph, and the code that is right.
 WRONG = {
@@ -32,6 +33,22 @@ WRONG = {
     ),
     "dtype_send|inactivereq|sendrecv3": (
         "3.7.2: a receive writes to the buffer of an operation that is not complete",
+        "PSM116",
+    ),
+    "LocalConcurrency_(lloutwindow_|)Win_lock_.*_ok": (
+        "12.7: rank 1 writes to its window while rank 0 may access it",
+        "PSM124",
+    ),
+    "P2PCallMatching_.*_ok": (
+        "3.5: two sends wait for each other, unless MPI buffers them",
+        "PSM101 PSM122",
+    ),
+    "MessageRace_(Gather|Scatter)_.*_ok": (
+        "6.5, 6.6: the root's array has room for one of the ranks",
+        "PSM103 PSM105",
+    ),
+    "coll/nonblocking": (
+        "6.9: displacements of Alltoallw are bytes; parts of the receive buffer overlap",
         "PSM116",
     ),
     "correct/data_race_isend_3": ("3.7.2: a thread writes to the buffer of its Irecv", "PSM115"),

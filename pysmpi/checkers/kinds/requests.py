@@ -10,10 +10,18 @@ from pysmpi.checkers.describing import call_text
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
-from pysmpi.mpi.point_to_point.operations import ReceiveOperation, RequestOperation
+from pysmpi.mpi.point_to_point.operations import (
+    NoOperation,
+    PairOperation,
+    ReceiveOperation,
+    RequestOperation,
+    SendOperation,
+)
 from pysmpi.mpi.point_to_point.partitioned import PartitionedSend
 from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.mpi.rma.calls import AccessOperation
 from pysmpi.python.frames import CallSite
 from pysmpi.ranks.outcomes import RankState
 from pysmpi.ranks.simulation import Simulation
@@ -25,7 +33,8 @@ class Incomplete(Diagnostic):
     """A non-blocking operation was started, and no `Wait` or successful `Test` completed it.
 
     The report names the line that started the operation. The request may have been dropped, or the
-    program ended before a `Wait`.
+    program ended before a `Wait`. `Free` of a receive that no call has completed, and of a
+    collective or one-sided operation, is reported too. `Free` of an active send is allowed.
 
     ## Why it is bad
 
@@ -46,7 +55,8 @@ class Incomplete(Diagnostic):
 
     ## References
 
-    MPI 4.1, sections 3.7.3 (communication completion) and 11.2.2 (finalization).
+    MPI 4.1, sections 3.7.3 (communication completion), 3.9, 6.12 and 12.3.5 (`Free` of requests),
+    and 11.2.2 (finalization).
     """
 
     code = "PSM117"
@@ -123,6 +133,11 @@ class ObjectLost(Diagnostic):
     title = "object lost by an upper-case wait"
 
 
+_RECEIVE = (
+    "3.7.3: an active receive is not freed, as nothing shows afterwards that the message is there"
+)
+_COLLECTIVE = "6.12: the request of a non-blocking collective call is not freed"
+_ACCESS = "12.3.5: the request of a one-sided call is not freed"
 _NONE = pickle.dumps(None, pickle.HIGHEST_PROTOCOL)
 _COMPLETING = frozenset("Wait Waitall Waitany Waitsome Test Testall Testany Testsome".split())
 
@@ -130,7 +145,7 @@ _COMPLETING = frozenset("Wait Waitall Waitany Waitsome Test Testall Testany Test
 class Tracked:
     """A request of a rank: its handle, its operation, the call that made it, and its starts."""
 
-    __slots__ = ("handle", "operation", "call", "started", "persistent")
+    __slots__ = ("handle", "operation", "call", "started", "persistent", "verified")
 
     def __init__(self, handle: Request, operation: RequestOperation, call: MpiCall) -> None:
         self.handle = handle
@@ -138,6 +153,7 @@ class Tracked:
         self.call = call
         self.persistent = operation.persistent
         self.started: MpiCall | None = None if self.persistent else call
+        self.verified = False  # a call has said that it is complete, and has left the request
 
 
 @checker("requests", "requests that are never completed, started or freed")
@@ -176,12 +192,13 @@ class RequestChecks(Checker):
             tracked = self.tracked.get(id(operation))
             if tracked is not None and tracked.operation is operation:
                 freed = call.name in ("Free", "free")
+                if call.name in ("Get_status", "get_status") and result:
+                    tracked.verified = True
                 if freed or (not tracked.persistent and _over(tracked, call, result)):
                     if freed and tracked.persistent and tracked.started is None:
                         self._never_started(tracked)
-                    if freed and id(operation) in self.active:
-                        pids = [call.rank.pid]
-                        self.session.report(_unready(tracked, pids) or _incomplete(tracked, pids))
+                    if freed:
+                        self._look_at_freed(tracked, call)
                     del self.tracked[id(operation)]
         for handle in result if isinstance(result, tuple) else (result,):
             if isinstance(handle, Request):
@@ -190,6 +207,24 @@ class RequestChecks(Checker):
                     if call.values and handle is call.values[0]:
                         continue
                     self.tracked[id(operation)] = Tracked(handle, operation, call)
+
+    def _look_at_freed(self, tracked: Tracked, call: MpiCall) -> None:
+        """Report a freed request whose operation nobody sees to its end, unless it is a send."""
+        operation, pids = tracked.operation, [call.rank.pid]
+        active = id(operation) in self.active
+        self.active.discard(id(operation))
+        if isinstance(operation, SendOperation | NoOperation) or tracked.verified:
+            return
+        if isinstance(operation, ReceiveOperation | PairOperation):
+            if getattr(operation, "cancelled", False) or (tracked.persistent and not active):
+                return
+            self.session.report(_freed(tracked, call, _RECEIVE))
+        elif isinstance(operation, CollectiveOperation) and not tracked.persistent:
+            self.session.report(_freed(tracked, call, _COLLECTIVE))
+        elif isinstance(operation, AccessOperation):
+            self.session.report(_freed(tracked, call, _ACCESS))
+        elif active:
+            self.session.report(_unready(tracked, pids) or _incomplete(tracked, pids))
 
     def _look_for_object(self, call: MpiCall, operation: RequestOperation) -> None:
         if not isinstance(operation, ReceiveOperation) or operation.unpickle is None:
@@ -300,6 +335,17 @@ def _incomplete(tracked: Tracked, pids: list[int]) -> Finding:
         "MPI 4.1, sections 3.7.3 and 11.2.2: a program completes every operation that it has "
         "started before it finalizes MPI",
         "keep the request, and call Wait (or MPI.Request.Waitall) on it",
+    )
+
+
+def _freed(tracked: Tracked, call: MpiCall, rule: str) -> Finding:
+    pids = [call.rank.pid]
+    return Finding(
+        Incomplete,
+        f"Free drops the request of {tracked.call.name}, which no Wait or Test has completed",
+        [*_rows(call, pids), *_rows(tracked.started or tracked.call, pids, "started here")],
+        f"MPI 4.1, section {rule}",
+        "call Wait on the request in place of Free, or before it",
     )
 
 
