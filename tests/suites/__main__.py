@@ -1,7 +1,8 @@
 """`python -m tests.suites FOLDER...`: programs in C of suites, as mpi4py, under all checkers.
 
-MBI, MPI-BugBench, RMARaceBench and MPI-CorrBench are known by the labels in their files. The
-programs are translated, run and judged; a table has the figures by kind of error.
+MBI, MPI-BugBench, RMARaceBench and MPI-CorrBench are known by the labels in their files, MPICH's
+tests, which are correct, by the file `testlist` beside them. The programs are translated, run and
+judged; a table has the figures by kind of error.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ from tests.suites.labels import labelled
 from tests.suites.translate import Translator, Untranslated
 
 
-def execute(path: Path, place: Path) -> list[tuple[Code, str, str, list[int]]]:
+def execute(
+    path: Path, place: Path, limit: int, small: int
+) -> list[tuple[Code, str, str, list[int]]]:
     """The tests of a file, each with the reason why it is left out or its report, and its lines."""
     tests = list(labelled(path))
     program = place / (path.stem.replace(".", "_").replace("-", "_") + f"_{abs(hash(path))}.py")
     try:
-        text, lines = Translator(path).translate()
+        text, lines = Translator(path, small=small).translate()
     except Untranslated as error:
         return [(code, f"untranslated: {error}", "", []) for code in tests]
     program.write_text(text)
-    return [(code, "", run(code, program, 60)[0], lines) for code in tests]
+    return [(code, "", run(code, program, limit)[0], lines) for code in tests]
 
 
 def _warm(folder: str) -> None:
@@ -54,6 +57,14 @@ def main() -> int:
         help="only files with it in their path",
     )
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="programs at once")
+    parser.add_argument("--limit", type=int, default=60, metavar="S", help="seconds of a run")
+    parser.add_argument(
+        "--small",
+        type=int,
+        default=0,
+        metavar="N",
+        help="macros that are larger numbers are N (MPICH's tests repeat much)",
+    )
     parser.add_argument("--save", type=Path, help="write all reports to this file")
     parser.add_argument("--show", action="store_true", help="print the program and its report")
     given = parser.parse_args()
@@ -69,7 +80,10 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(given.jobs, initializer=_warm, initargs=(folder,)) as pool,
     ):
-        for results in pool.map(execute, paths, [Path(folder)] * len(paths)):
+        many = len(paths)
+        for results in pool.map(
+            execute, paths, [Path(folder)] * many, [given.limit] * many, [given.small] * many
+        ):
             for code, left, report, lines in results:
                 verdict = judged(code)
                 row = rows[verdict.kind]

@@ -24,7 +24,7 @@ _CODES = {
     "_Bool": "?", "bool": "?", "size_t": "L", "ssize_t": "l", "int8_t": "b", "uint8_t": "B",
     "int16_t": "h", "uint16_t": "H", "int32_t": "i", "uint32_t": "I", "int64_t": "l",
     "uint64_t": "L", "intptr_t": "l", "uintptr_t": "L", "MPI_Aint": "l", "MPI_Offset": "l",
-    "MPI_Count": "l", "long long int": "q",
+    "MPI_Count": "l", "long long int": "q", "mtest_mem_type_e": "i",
 }  # fmt: skip
 _SIZES = {
     "b": 1, "B": 1, "?": 1, "h": 2, "H": 2, "i": 4, "I": 4, "f": 4, "l": 8, "L": 8, "q": 8, "Q":
@@ -35,12 +35,16 @@ _NULLS = {
     "MPI_Datatype": "MPI.DATATYPE_NULL", "MPI_Op": "MPI.OP_NULL", "MPI_Group": "MPI.GROUP_NULL",
     "MPI_Info": "MPI.INFO_NULL", "MPI_Message": "MPI.MESSAGE_NULL", "MPI_Status":
     "MPI.Status()", "MPI_Errhandler": "MPI.ERRHANDLER_NULL", "omp_lock_t": "None",
+    "MPI_File": "MPI.FILE_NULL", "MTEST_THREAD_LOCK_TYPE": "None", "MTestArgList": "None",
+    "pthread_mutex_t": "None",
 }  # fmt: skip
 _NAMES = {
     "MPI_STATUS_IGNORE": "None", "MPI_STATUSES_IGNORE": "None", "NULL": "None", "true": "True",
     "false": "False", "EXIT_FAILURE": "1", "EXIT_SUCCESS": "0", "stdout": "sys.stdout",
     "stderr": "sys.stderr", "INT_MAX": "2147483647", "INT_MIN": "-2147483648", "RAND_MAX":
     "32767", "MPI_INTEGER": "MPI.INTEGER", "__LINE__": "0", "MPI_MAX_OBJECT_NAME": "128",
+    "MTEST_THREAD_RETVAL_IGN": "None", "CHAR_MAX": "127", "MPI_MAX_PORT_NAME": "256",
+    "MPI_UNWEIGHTED": "None", "MTEST_MEM_TYPE__UNREGISTERED_HOST": "1",
 }  # fmt: skip
 _PRELUDE = "".join(
     f"typedef int {name};\n"
@@ -57,6 +61,8 @@ _PRELUDE = "".join(
         "MPI_User_function",
         "MPI_Fint",
         "time_t",
+        "mtest_mem_type_e",
+        "pthread_t",
     ]
 )
 _PATTERNS = [
@@ -109,6 +115,20 @@ def _calls() -> dict[str, Call]:
         words, text = rest.split(" : ", 1) if " : " in rest else ("", rest.strip(" :"))
         kinds = [(w[0], w[1:]) if w[0] in "*@#&" else ("", w) for w in words.split()]
         found["MPI_" + name] = Call(kinds, text.strip())
+    for name, call in [*found.items()]:
+        if name.startswith("MPI_Neighbor_"):
+            made = f"{{r}} = {call.text.replace('.Neigh', '.Ineigh')}"
+            name = name.replace("MPI_N", "MPI_In")
+            call = found[name] = Call([*call.parameters, ("*", "r")], made)
+        if re.fullmatch(
+            r"MPI_I(barrier|bcast|.*gather.*|.*scatter.*|.*alltoall.*|.*reduce.*|.*scan)", name
+        ):
+            blocking = name[5:].capitalize()
+            text = call.text[:-1].replace(f".I{name[5:]}(", f".{blocking}_init(")
+            if name != "MPI_Ibarrier":
+                text += ", "
+            parameters = [*call.parameters[:-1], ("", "info"), call.parameters[-1]]
+            found[f"MPI_{blocking}_init"] = Call(parameters, text + "info={info})")
     return found
 
 
@@ -116,9 +136,19 @@ CALLS = _calls()
 INT, FLOAT = Type("number", "i"), Type("number", "d")
 
 
-def preprocess(path: Path, defines: tuple[str, ...] = ()) -> str:
-    """The text after the preprocessor, with empty headers of the system."""
+def preprocess(path: Path, small: int = 0) -> str:
+    """The text after the preprocessor, with empty headers of the system.
+
+    Macros for numbers above `small` are this number, if it is not 0.
+    """
     source = path.read_text(errors="replace")
+    if small:
+        source = re.sub(
+            r"^(\s*#define \w+ +)\(?(\d+)\)?$",
+            lambda m: m[1] + str(min(small, int(m[2]))),
+            source,
+            flags=re.M,
+        )
     with tempfile.TemporaryDirectory() as place:
         for file in [
             path,
@@ -151,8 +181,12 @@ def preprocess(path: Path, defines: tuple[str, ...] = ()) -> str:
                 "-I",
                 str(path.parents[3]),
                 "-DMTEST_HAVE_MIN_MPI_VERSION(a,b)=1",
+                "-DMTEST_THREAD_RETURN_TYPE=void *",
+                "-DMTEST_THREAD_RETURN_EXPRESSION=return NULL",
+                "-DMTEST_COLLECTIVE_IN_THREADS",
+                "-DVERBOSE=0",
+                '-DMPI_AINT_FMT_DEC_SPEC="%d"',
                 "-DSQUELCH(x)=x",
-                *defines,
                 "-",
             ],
             input=text,
@@ -169,9 +203,9 @@ def preprocess(path: Path, defines: tuple[str, ...] = ()) -> str:
 class Translator:
     """Translates one program."""
 
-    def __init__(self, path: Path, defines: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, small: int = 0) -> None:
         self.path = path
-        self.defines = defines
+        self.small = small
         self.out: list[tuple[str, int]] = []
         self.depth = 0
         self.line = 0
@@ -190,7 +224,7 @@ class Translator:
 
     def translate(self) -> tuple[str, list[int]]:
         """The program in Python, and for each of its lines the line in C."""
-        text = preprocess(self.path, self.defines)
+        text = preprocess(self.path, self.small)
         try:
             tree = CParser().parse(text, str(self.path))
         except Exception as error:
@@ -210,28 +244,38 @@ class Translator:
                 if not (isinstance(node.type, c_ast.TypeDecl) and node.name in _NULLS | _CODES):
                     self.typedefs[node.name] = self.type(node.type)
             elif isinstance(node, c_ast.FuncDef):
-                self.function(node)
+                try:
+                    self.function(node)
+                except KeyError as error:
+                    raise Untranslated(f"struct {error}") from None
                 main |= node.decl.name == "main"
             elif isinstance(node, c_ast.Decl):
                 if isinstance(node.type, c_ast.FuncDecl):
                     self.declared(node.name, node.type)
                 else:
                     self.declare(node)
-        if not main:
+        if not main and "run" not in self.functions:
             raise Untranslated("no main")
         body = "\n".join(line for line, _ in self.out)
         head = HEAD
         if "omp." in body:
             head += "from tests.suites import openmp as omp\n"
-        if "communicators" in body:
+        if re.search(r"\bc\.", body):
+            head += "from tests.suites import functions as c\n"
+        if "next(communicators" in body:
             head += "communicators = iter([MPI.COMM_WORLD])\n"
+        if "next(halves" in body:
+            head += "halves = c.intercommunicators(2)\n"
         if "operation(" in body:
             head += (
                 "def operation(function, one, other):\n    return lambda a, b, t: function("
                 "np.frombuffer(a, one), np.frombuffer(b, other), [len(b) // t.extent], [t])\n"
             )
+        last = "sys.exit(main(len(sys.argv), sys.argv))"
+        if not main:
+            last = "MPI.Init(); errors = run(''); MPI.Finalize(); assert not errors"
         lines = [0] * head.count("\n") + [line for _, line in self.out] + [0]
-        return head + body + "\nsys.exit(main(len(sys.argv), sys.argv))\n", lines
+        return f"{head}{body}\n{last}\n", lines
 
     # Types
 
@@ -379,6 +423,14 @@ class Translator:
             "as",
             "with",
             "try",
+            "c",
+            "halves",
+            "next",
+            "iter",
+            "bool",
+            "bytes",
+            "communicators",
+            "operation",
         ):
             chosen += "_"
         visible = {each.name for scope in self.scopes for each in scope.values()}
@@ -538,6 +590,9 @@ class Translator:
     # Statements
 
     def statements(self, nodes: list[Any]) -> None:
+        labels = [i for i, node in enumerate(nodes) if isinstance(node, c_ast.Label)]
+        if labels:
+            return self.labelled(nodes, labels[-1])
         position = 0
         while position < len(nodes):
             node = nodes[position]
@@ -556,6 +611,21 @@ class Translator:
             else:
                 self.statement(node)
             position += 1
+
+    def labelled(self, nodes: list[Any], at: int) -> None:
+        """Statements to whose last label others jump forward."""
+        label = nodes[at]
+        if _Jumps(nodes[at:], label.name).found:
+            raise Untranslated("goto that goes back")
+        self.emit("try:")
+        self.depth += 1
+        before = len(self.out)
+        self.statements(nodes[:at])
+        if len(self.out) == before:
+            self.emit("pass")
+        self.depth -= 1
+        self.emit(f"except c.Jump as jump:\n    if jump.args != ('{label.name}',):\n        raise")
+        self.statements([label.stmt, *nodes[at + 1 :]])
 
     def block(self, node: Any) -> None:
         """A statement one level deeper, in a scope of its own."""
@@ -616,8 +686,8 @@ class Translator:
             pass
         elif kind == "Switch":
             self.switch(node)
-        elif kind == "Label" or kind == "Goto":
-            raise Untranslated("goto")
+        elif kind == "Goto":
+            self.emit(f"raise c.Jump('{node.name}')")
         elif kind == "Pragma":
             self.statements([node])
         else:
@@ -927,6 +997,14 @@ class Translator:
     def allocate(self, node: Any, of: Type) -> str | None:
         """The memory of a call of `malloc` or `calloc`."""
         name = getattr(node.name, "name", "")
+        if name == "realloc":
+            old, size = node.args.exprs
+            made = self.allocate(c_ast.FuncCall(c_ast.ID("malloc"), c_ast.ExprList([size])), of)
+            count = re.search(r"range\((.*)\)\]$|np\.zeros\((.*), ", made or "")
+            if count is None:
+                raise Untranslated("realloc")
+            many = count[1] or count[2]
+            return f"c.longer({self.memory(old)}, {many}, lambda n: {made})"
         if name not in ("malloc", "calloc"):
             return None
         arguments = node.args.exprs
@@ -1209,8 +1287,10 @@ class Translator:
         one, other = self.typeof(node.left), self.typeof(node.right)
         pointers = [each.kind in ("pointer", "array") for each in (one, other)]
         if node.op in ("==", "!=") and any(pointers):
-            word = "is" if node.op == "==" else "is not"
-            return f"{self.memory(node.left)} {word} {self.memory(node.right)}"
+            texts = self.memory(node.left), self.memory(node.right)
+            if "None" in texts:
+                return f"{texts[0]} {'is' if node.op == '==' else 'is not'} {texts[1]}"
+            return f"{'not ' * (node.op == '!=')}c.same({texts[0]}, {texts[1]})"
         if any(pointers) and node.op in "+-":
             return self.memory(node)
         left = (
@@ -1225,7 +1305,14 @@ class Translator:
             else f"({self.condition(node.right)})"
         )
         if node.op in ("&&", "||") and before != (len(self.pre), len(self.post)):
-            raise Untranslated("a side effect that may not happen")
+            self.count += 1
+            name = f"test{self.count}"
+            inner = [*self.pre[before[0] :], f"{name} = {right}", *self.post[before[1] :]]
+            del self.pre[before[0] :], self.post[before[1] :]
+            lines = [line for each in inner for line in each.split("\n")]
+            self.pre.append(f"{name} = {left}")
+            self.pre.append("\n    ".join([f"if {'not ' * (node.op == '||')}{name}:", *lines]))
+            return name
         if node.op == "/":
             floating = any(each.kind == "number" and each.name in "fdg" for each in (one, other))
             return f"{left} / {right}" if floating else f"{left} // {right}"
@@ -1245,7 +1332,7 @@ class Translator:
         if kind.kind in ("pointer", "array"):
             return self.memory(node)
         if self.typeof(node.expr).kind in ("pointer", "array") and kind.kind == "number":
-            raise Untranslated("an address as a number")
+            return f"MPI.Get_address({self.memory(node.expr)})"
         text = self.expr(node.expr)
         if kind.kind == "number":
             if kind.name in "fdg":
@@ -1463,6 +1550,9 @@ class Translator:
     def call_fprintf(self, given: list[Any]) -> str:
         return self.call_printf(given[1:])
 
+    def call_MTestPrintfMsg(self, given: list[Any]) -> str:
+        return ""
+
     def call_fflush(self, given: list[Any]) -> str:
         return "sys.stdout.flush()"
 
@@ -1529,7 +1619,7 @@ class Translator:
         text = self.stretch(given[0], given[2])
         if value in ("0", "(0)") or text.endswith("// 1]"):
             return f"{text} = {value}"
-        return f'{text}.view("B")[:] = {value}'
+        return f'{text}.view("B")[:] = {value} & 255'
 
     def call_memcmp(self, given: list[Any]) -> str:
         one, other = (self.stretch(each, given[2]) for each in given[:2])
@@ -1561,14 +1651,109 @@ class Translator:
     def call_MTestSleep(self, given: list[Any]) -> str:
         return f"time.sleep({self.expr(given[0])})"
 
+    def call_run(self, given: list[Any]) -> str:
+        raise Untranslated("run")
+
+    def call_MTestGetIntercomm(self, given: list[Any]) -> str:
+        made, low = self.output(given[0]), self.output(given[1])
+        self.pre.append(f"{made}, {low} = next(halves, (None, False))")
+        self.pre.append(f"{made} = {made} or MPI.COMM_NULL")
+        return f"{made} != MPI.COMM_NULL"
+
+    def call_MTestFreeComm(self, given: list[Any]) -> str:
+        return f"c.free({self.handle(given[0])})"
+
+    def call_MTest_Start_thread(self, given: list[Any]) -> str:
+        return f"c.start({self.memory(given[0])}, {self.memory(given[1])})"
+
+    def call_MTest_Join_threads(self, given: list[Any]) -> str:
+        return "c.join()"
+
+    def call_MTest_thread_lock_create(self, given: list[Any]) -> str:
+        return f"{self.output(given[0])} = c.threading.Lock()"
+
+    def call_MTest_thread_lock(self, given: list[Any]) -> str:
+        return f"{self.handle(given[0])}.acquire()"
+
+    def call_MTest_thread_unlock(self, given: list[Any]) -> str:
+        return f"{self.handle(given[0])}.release()"
+
+    def call_MTestArgListCreate(self, given: list[Any]) -> str:
+        return "None"
+
+    call_MTestArgListCreate_arg = call_MTestArgListCreate
+
+    def call_MTestArgListGetInt_with_default(self, given: list[Any]) -> str:
+        return self.expr(given[2])
+
+    call_MTestArgListGetLong_with_default = call_MTestArgListGetInt_with_default
+
+    def call_MTestArgListGetMemType(self, given: list[Any]) -> str:
+        return "1"
+
+    def call_MTestAlloc(self, given: list[Any]) -> str:
+        kind = self.typeof(given[2].expr.expr if isinstance(given[2], c_ast.Cast) else given[2])
+        of = kind.of.of if kind.of is not None and kind.of.of is not None else Type("void")
+        node = given[2].expr if isinstance(given[2], c_ast.Cast) else given[2]
+        of = self.typeof(node).of.of if self.typeof(node).of is not None else of
+        made = self.allocate(c_ast.FuncCall(c_ast.ID("malloc"), c_ast.ExprList([given[0]])), of)
+        device = given[3].expr if isinstance(given[3], c_ast.Cast) else given[3]
+        one = self.output(node)
+        if getattr(device, "name", "") == "NULL":
+            return f"{one} = {made}"
+        return f"{one} = {made}; {self.output(device)} = {one}"
+
+    def call_strcpy(self, given: list[Any]) -> str:
+        return f"c.put_text({self.memory(given[0])}, c.text({self.chars(given[1])}))"
+
+    def call_strncpy(self, given: list[Any]) -> str:
+        text = f"c.text({self.chars(given[1])})[:{self.expr(given[2])} - 1]"
+        return f"c.put_text({self.memory(given[0])}, {text})"
+
+    def call_strcmp(self, given: list[Any]) -> str:
+        return f"c.compare({', '.join(self.chars(each) for each in given[:2])})"
+
+    def call_strncmp(self, given: list[Any]) -> str:
+        texts = [self.chars(each) for each in given[:2]]
+        return f"c.compare({', '.join(texts)}, {self.expr(given[2])})"
+
+    def call_strlen(self, given: list[Any]) -> str:
+        return f"len(c.text({self.chars(given[0])}))"
+
+    def call_sprintf(self, given: list[Any]) -> str:
+        form = self.call_printf(given[1:]).removeprefix("print(").removesuffix(', end="")')
+        return f"c.put_text({self.memory(given[0])}, {form})"
+
+    def call_snprintf(self, given: list[Any]) -> str:
+        return self.call_sprintf([given[0], *given[2:]])
+
+    def call_qsort(self, given: list[Any]) -> str:
+        texts = self.memory(given[0]), self.expr(given[1]), self.memory(given[3])
+        return f"c.sort({', '.join(texts)})"
+
+    def call_getenv(self, given: list[Any]) -> str:
+        return "None"
+
+    def chars(self, node: Any) -> str:
+        """An expression of a text."""
+        if isinstance(node, c_ast.Constant):
+            return str(node.value)
+        return self.memory(node)
+
     def call_MTestGetIntracommGeneral(self, given: list[Any]) -> str:
         made = self.output(given[0])
         self.pre.append(f"{made} = next(communicators, MPI.COMM_NULL)")
         return f"{made} != MPI.COMM_NULL"
 
-    call_MTestFreeComm = call_MTEST_VG_MEM_INIT = call_free
+    call_MTestGetIntracomm = call_MTestGetIntracommGeneral
+
+    def call_MTestError(self, given: list[Any]) -> str:
+        return "raise AssertionError"
+
+    call_MTEST_VG_MEM_INIT = call_MTestArgListDestroy = call_MTestFree = call_free
+    call_MTestCopyContent = call_MTestCommRandomize = call_MTest_init_thread_pkg = call_free
+    call_MTest_finalize_thread_pkg = call_MTest_thread_lock_free = call_perror = call_free
     call_MTestPrintError = call_MTestPrintErrorMsg = call_free
-    call_MTestPrintfMsg = call_fprintf
 
     def call_omp_get_thread_num(self, given: list[Any]) -> str:
         return "omp.number()"
@@ -1617,6 +1802,18 @@ def _sections(node: Any) -> list[Any]:
             position += 1
         position += 1
     return found
+
+
+class _Jumps(c_ast.NodeVisitor):
+    """Whether statements jump to a label."""
+
+    def __init__(self, nodes: list[Any], label: str) -> None:
+        self.label, self.found = label, False
+        for each in nodes:
+            self.visit(each)
+
+    def visit_Goto(self, node: Any) -> None:
+        self.found |= node.name == self.label
 
 
 class _Assigns(c_ast.NodeVisitor):

@@ -65,7 +65,7 @@ class Incomplete(Diagnostic):
 
 @register
 class Unstarted(Diagnostic):
-    """A persistent request was made and never started, or not freed, or its partitions not ready.
+    """A persistent request was awaited without a start, or not freed, or partitions not ready.
 
     ## Why it is bad
 
@@ -145,7 +145,8 @@ _COMPLETING = frozenset("Wait Waitall Waitany Waitsome Test Testall Testany Test
 class Tracked:
     """A request of a rank: its handle, its operation, the call that made it, and its starts."""
 
-    __slots__ = ("handle", "operation", "call", "started", "persistent", "verified")
+    __slots__ = ("handle", "operation", "call", "started", "persistent", "verified",
+                 "awaited")  # fmt: skip
 
     def __init__(self, handle: Request, operation: RequestOperation, call: MpiCall) -> None:
         self.handle = handle
@@ -154,6 +155,7 @@ class Tracked:
         self.persistent = operation.persistent
         self.started: MpiCall | None = None if self.persistent else call
         self.verified = False  # a call has said that it is complete, and has left the request
+        self.awaited = False  # a call has waited for it
 
 
 @checker("requests", "requests that are never completed, started or freed")
@@ -194,8 +196,10 @@ class RequestChecks(Checker):
                 freed = call.name in ("Free", "free")
                 if call.name in ("Get_status", "get_status") and result:
                     tracked.verified = True
+                if call.name in _COMPLETING:
+                    tracked.awaited = True
                 if freed or (not tracked.persistent and _over(tracked, call, result)):
-                    if freed and tracked.persistent and tracked.started is None:
+                    if freed and tracked.awaited and tracked.started is None:
                         self._never_started(tracked)
                     if freed:
                         self._look_at_freed(tracked, call)
