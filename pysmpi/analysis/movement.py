@@ -128,7 +128,7 @@ def _machine(record: RunActivity, hosts: Sequence[str]) -> nx.MultiGraph | None:
         return None
     try:
         platform = recorded_machine("", record.facts, record.ranks).platform
-        return to_graph(platform, [platform.host(name) for name in hosts])
+        return to_graph(platform, [platform.host(name) for name in hosts], routes=False)
     except UsageError:
         return None
 

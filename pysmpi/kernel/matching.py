@@ -281,20 +281,34 @@ class Mailbox(AbstractMailbox):
         the send is then `awaited`, and the caller must call `offer` at the arrival.
         """
         receive = self._first_for(send)
-        if receive is not None and send.visible > now:
+        if receive is not None and send.visible >= now:
             # An earlier message of the same source that has not arrived goes first.
-            if is_wild(receive) or (
-                self.unexpected > 0 and self._first_of(send.source, send.tag) is not None
+            wild = is_wild(receive)
+            if (wild and send.visible > now) or (
+                self.unexpected > 0 and self._precedes(send, receive, wild, now)
             ):
                 receive = None
                 send.awaited = True
         if receive is None:
-            if self.unexpected > 0 and send.visible > now:
+            if self.unexpected > 0 and send.visible >= now:
                 self._delay_arrival(send)
             self._add_send(send)
             return None
         self._take_receive(receive)
         return receive
+
+    def _precedes(self, send: Send, receive: Receive, wild: bool, now: float) -> bool:
+        """Whether `receive` accepts an earlier message of the same source that arrives later."""
+        if not wild:
+            return self._first_of(send.source, send.tag) is not None
+        for earlier in self.unordered_sends():
+            if (
+                earlier.source == send.source
+                and earlier.visible > now
+                and accepts(receive, earlier)
+            ):
+                return True
+        return False
 
     def _delay_arrival(self, send: Send) -> None:
         """Delay the arrival of a send to that of the earlier sends of its source."""

@@ -33,6 +33,14 @@ MOST_OVERHEAD = 0.4
 # Seconds of a rank for each wait of a collective, besides its messages: the difference to
 # osu_allreduce of 4 bytes on the machine of the preset infiniband-edr.
 STEP_OVERHEAD = 4.1e-7
+# The errors of a check: keys in the file of a preset, and what they are the errors of.
+ERRORS = {
+    "latency": "one-way times",
+    "bandwidth": "bandwidths",
+    "rated": "with the machine's message rate",
+    "both": "both directions at a time",
+    "pairs": "several pairs",
+}
 
 
 class OsuCurve:
@@ -60,8 +68,10 @@ class OsuCurve:
 class PresetCheck:
     """The mean errors (%) of a preset on a machine that it was not fitted to.
 
-    `rated` is the error of the bandwidth if the file of the machine also gives its message rate.
-    An error is None if the figure was not published.
+    `rated` is the error of the bandwidth if the file of the machine also gives its message rate,
+    `both` that of the bandwidth in both directions at a time and `pairs` that of many pairs of
+    ranks, with the message rate where it was published. An error is None if the figure was not
+    published.
     """
 
     machine: str
@@ -69,6 +79,8 @@ class PresetCheck:
     latency: float | None
     bandwidth: float | None
     rated: float | None
+    both: float | None
+    pairs: float | None
 
 
 class MeasuredPreset:
@@ -105,15 +117,11 @@ class MeasuredPreset:
         """A sentence on the tables, not used for the fit, against which the preset was checked."""
         if not self.checks:
             return "not checked against another table"
-        errors = [
-            f"{title} {_range(values)}"
-            for title, values in (
-                ("one-way times", [check.latency for check in self.checks]),
-                ("bandwidths", [check.bandwidth for check in self.checks]),
-                ("with the machine's message rate", [check.rated for check in self.checks]),
-            )
-            if any(value is not None for value in values)
-        ]
+        errors = []
+        for key, title in ERRORS.items():
+            values = [getattr(check, key) for check in self.checks]
+            if any(value is not None for value in values):
+                errors.append(f"{title} {_range(values)}")
         count = len(self.checks)
         others = f"{count} other tables" if count > 1 else "another table"
         return f"checked against {others}; mean errors: {', '.join(errors)}"
@@ -242,10 +250,11 @@ class MeasuredPreset:
 
 
 def _range(values: Sequence[float | None]) -> str:
-    """The smallest and the largest of some percentages."""
+    """The smallest and the largest of some percentages, and the median of three or more."""
     numbers = sorted(round(value) for value in values if value is not None)
     low, high = numbers[0], numbers[-1]
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    middle = f" (median {numbers[len(numbers) // 2]} %)" if len(numbers) > 2 else ""
+    return f"{low} %" if low == high else f"{low} to {high} %{middle}"
 
 
 def _distinct(parts: Sequence[str]) -> list[str]:
@@ -272,9 +281,8 @@ def load(name: str) -> MeasuredPreset:
     )
     checks = []
     for node in keys["checks"].items() if "checks" in keys else []:
-        errors = ("latency", "bandwidth", "rated")
-        check = node.fields(("machine", "source"), errors)
-        values = [float(check[key].text()) if key in check else None for key in errors]
+        check = node.fields(("machine", "source"), tuple(ERRORS))
+        values = [float(check[key].text()) if key in check else None for key in ERRORS]
         checks.append(PresetCheck(check["machine"].text(), check["source"].text(), *values))
     curves: dict[str, OsuCurve | None] = {"latency": None, "bandwidth": None, "pairs": None}
     sources: list[str] = []

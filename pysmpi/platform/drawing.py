@@ -40,7 +40,7 @@ def draw(platform: Platform) -> str:
             f"{platform.source}: expected at most {MOST_HOSTS:,} hosts for a picture, got "
             f"{len(platform.hosts):,}"
         )
-    graph = to_graph(platform)
+    graph = to_graph(platform, routes=False)
     rows = levels(graph)
     places, height = arrange(graph, rows)
     classes = _classes(graph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 # The kind of an edge between two switches with a bandwidth of their own, without a link.
 JOINT = "joint"
+# The attribute of an edge: the end from which its link goes up, if it is not the first one.
+UP_FROM = "up_from"
+# The attribute of a host with rails: its links in routes, if they are not all at its vertex.
+RAIL_LINKS = "rail_links"
+# The attribute of a graph: links by the hosts at the two ends of a route.
+ROUTES = "routes"
 # Attributes of a graph that are keys of a platform file, as JSON.
 KEYS = ("description", "sources", "config", "models", "nodes", "profiles")
 
@@ -49,7 +55,7 @@ def from_graph(
     A vertex is a host, or with `kind="switch"` a point that runs no rank. A host may have `speed`
     (flop/s), `cores` and `sockets`, or the name of a `node` of the graph; `loopback` are the
     attributes of the link, or links, of its messages to itself, and with `own_link` these cross its
-    only link up and down. A switch with a
+    only link, or the one of this name, up and down. A switch with a
     `bandwidth` (and `latency`, `sharing`) is a bus or a backplane: each message through the switch
     crosses it.
 
@@ -63,6 +69,9 @@ def from_graph(
 
     The attributes `preset`, `description`, `sources`, `config`, `models`, `nodes` and `profiles` of
     the graph are those of the machine, as in a platform file; the last five may be JSON texts.
+    `routes` of the graph are routes that messages take in place of the shortest: an object, or
+    JSON, of source hosts, target hosts and lists of links, with _UP or _DOWN after the name of a
+    link that has directions. A route whose hosts or links are not in the graph is left out.
 
     Messages take the route with the fewest links, and messages to different hosts different ones
     of equal routes. With `weight` they take the route with the smallest sum over its edges: the
@@ -120,7 +129,8 @@ def define(
         zone.members.append(point)
         buses[vertex] = []
         if isinstance(point, RouterDef) and data.get(bandwidth) is not None:
-            buses[vertex] = [Hop(link_of(data, f"{text}-bus", SHARED, where).name)]
+            bus = link_of(data, f"{text}-bus", SHARED, where)
+            buses[vertex] = [Hop(bus.name, "up" if bus.sharing == SPLIT else "")]
     hosts = {member.name for member in zone.members if isinstance(member, HostDef)}
     if not hosts:
         raise UsageError(f"{name}: expected at least one vertex that is a host, got none")
@@ -130,13 +140,13 @@ def define(
         where = f"{name}: edge {one!r} - {other!r}"
         there, back = cables.setdefault((one, other), []), cables.setdefault((other, one), [])
         if data.get("kind") == JOINT:
-            if one == other or not buses[one] or not buses[other]:
+            if one == other or not (buses[one] or buses[other]):
                 raise UsageError(
                     f"{where}: kind: expected as ends of a joint two switches with the attribute "
-                    f"{bandwidth!r}"
+                    f"{bandwidth!r}, or such a switch and a host"
                 )
-            there.append(list(buses[other]))
-            back.append(list(buses[one]))
+            there += [list(buses[other])] if buses[other] else []
+            back += [list(buses[one])] if buses[one] else []
             continue
         if one == other:
             raise UsageError(f"{where}: expected an edge between two vertices, got a loop")
@@ -145,6 +155,8 @@ def define(
         if rails.add(data, link.name, (one, other), where):
             continue
         up, down = ("up", "down") if link.sharing == SPLIT else ("", "")
+        if data.get(UP_FROM) == names[other]:
+            up, down = down, up
         there.append([Hop(link.name, up), *buses[other]])
         if not graph.is_directed():
             back.append([Hop(link.name, down), *buses[one]])
@@ -152,9 +164,10 @@ def define(
     for vertex, data in graph.nodes(data=True):
         where, text = f"{name}: vertex {vertex!r}", names[vertex]
         if data.get("rails") is not None:
-            points[text].rails = rails.of(vertex, data["rails"], f"{where}: rails")
+            links = _parsed(data.get(RAIL_LINKS))
+            points[text].rails = rails.of(vertex, data["rails"], links, f"{where}: rails")
         if data.get("own_link"):
-            zone.routes.append(_own_link(vertex, text, cables, where))
+            zone.routes.append(_own_link(vertex, text, data["own_link"], cables, where))
         elif data.get("loopback") is not None:
             hops = [
                 Hop(link_of(one, f"{text}-loopback", FATPIPE, f"{where}: loopback").name)
@@ -167,6 +180,7 @@ def define(
                 zone.routes.append(RouteDef(names[one], names[other], hops, False, where=name))
     else:
         _add_lightest(graph, weight, names, cables, zone)
+    _add_routes(graph.graph.get(ROUTES), name, zone)
     definition.root = zone
     return definition
 
@@ -199,12 +213,14 @@ class _GraphRails:
         self._others.setdefault(first, {})[rail] = link
         return True
 
-    def of(self, vertex: Hashable, value: object, where: str) -> RailsDef:
-        """The rails of a host."""
+    def of(self, vertex: Hashable, value: object, links: object, where: str) -> RailsDef:
+        """The rails of a host, of its edges or of the links that are named."""
         from pysmpi.platform.nodes import from_data
 
         rails = read_rails(from_data(_parsed(value), where), of_cluster=True)
-        names = self._names if rails.separate else self._at.get(vertex, [])
+        names: Iterable[object] = self._names if rails.separate else self._at.get(vertex, [])
+        if isinstance(links, list):
+            names = [name for name in links if name in self._names]
         for name in names:
             others = self._others.get(name, {})
             if not others:
@@ -263,16 +279,50 @@ def _json(value: object, where: str, expected: str = "names and values") -> dict
 def _own_link(
     vertex: Hashable,
     name: str,
+    link: object,
     cables: Mapping[tuple[Hashable, Hashable], list[list[Hop]]],
     where: str,
 ) -> RouteDef:
-    """The route of a host to itself over its only link, up and down."""
+    """The route of a host to itself over its only link, or the one of a name, up and down."""
     up = [hops[0] for (one, _), several in cables.items() if one == vertex for hops in several]
     down = [hops[0] for (_, one), several in cables.items() if one == vertex for hops in several]
+    if isinstance(link, str) and len(up) > 1:
+        up, down = ([hop for hop in hops if hop.link == link] for hops in (up, down))
     if len(up) != 1 or len(down) != 1:
-        raise UsageError(f"{where}: own_link: expected a host with one link")
+        raise UsageError(f"{where}: own_link: expected a host with one link, or the name of one")
     hops = up if up == down else [*up, *down]
     return RouteDef(name, name, hops, False, where=where)
+
+
+def _add_routes(value: object, name: str, zone: ZoneDef) -> None:
+    """Add the routes that a graph has in place of the shortest."""
+    if value is None:
+        return
+    where = f"{name}: {ROUTES}"
+    hops: dict[str, Hop] = {}
+    hosts = set()
+    for member in zone.members:
+        if isinstance(member, HostDef):
+            hosts.add(member.name)
+        elif isinstance(member, LinkDef) and member.sharing == SPLIT:
+            hops[f"{member.name}_UP"] = Hop(member.name, "up")
+            hops[f"{member.name}_DOWN"] = Hop(member.name, "down")
+        elif isinstance(member, LinkDef):
+            hops[member.name] = Hop(member.name)
+    routes = _parsed(value)
+    if not isinstance(routes, Mapping):
+        raise UsageError(f"{where}: expected hosts, hosts and lists of links, as JSON if a text")
+    for source, targets in routes.items():
+        if not isinstance(targets, Mapping):
+            raise UsageError(
+                f"{where}: {source}: expected hosts and lists of links, got {targets!r}"
+            )
+        for target, links in targets.items():
+            if not isinstance(links, list):
+                raise UsageError(f"{where}: {source}: {target}: expected a list, got {links!r}")
+            if {source, target} <= hosts and all(link in hops for link in links):
+                way = [hops[link] for link in links]
+                zone.routes.append(RouteDef(source, target, way, False, bypass=True, where=where))
 
 
 def _loopbacks(value: object, where: str) -> list[Mapping[str, object]]:

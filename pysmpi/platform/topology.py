@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pysmpi.errors import UsageError
 from pysmpi.platform.definition import SPLIT
-from pysmpi.platform.graph import JOINT, KEYS
+from pysmpi.platform.graph import JOINT, KEYS, RAIL_LINKS, ROUTES, UP_FROM, from_graph
 from pysmpi.platform.model import Host, Link, Platform
 from pysmpi.platform.rails import rails_keys
 
@@ -26,10 +26,14 @@ MOST_GROUPS = 2048
 QUIET = 4
 
 
-def to_graph(platform: Platform, hosts: Sequence[Host] | None = None) -> nx.MultiGraph:
+def to_graph(
+    platform: Platform, hosts: Sequence[Host] | None = None, routes: bool = True
+) -> nx.MultiGraph:
     """The graph of a machine, from its routes; `from_graph` makes the machine again.
 
-    With some `hosts`, it is the part of the machine that messages between them cross.
+    With some `hosts`, it is the part of the machine that messages between them cross. The attribute
+    `routes` of the graph has the routes of a machine of at most 256 hosts that `from_graph` would
+    not choose by itself, unless the argument `routes` is false.
 
     A vertex is a host (`kind="host"`, `speed` in flop/s if it has one, `cores`, `sockets`, `node`)
     by its name, or a point at which links join (`kind="switch"`). A link that joins a point with
@@ -53,7 +57,32 @@ def to_graph(platform: Platform, hosts: Sequence[Host] | None = None) -> nx.Mult
         graph.add_node(host.name, **_host_attributes(platform, host))
     joined = _joined(graph, chosen, lambda buses: _followed(platform, chosen, buses))
     _add_rails(joined, chosen)
+    if routes and len(chosen) <= FEW:
+        others = _other_routes(platform, chosen, joined)
+        if others:
+            joined.graph[ROUTES] = _json(others)
     return joined
+
+
+def _other_routes(
+    platform: Platform, hosts: Sequence[Host], graph: nx.MultiGraph
+) -> dict[str, dict[str, list[str]]]:
+    """The links of routes that differ from those of the machine of a graph, by its two hosts."""
+    again = from_graph(graph)
+    result: dict[str, dict[str, list[str]]] = {}
+    for source in hosts:
+        for target in hosts:
+            try:
+                links = [link.name for link in platform.way(source, target) if link.index >= 0]
+            except UsageError:
+                continue
+            try:
+                found = again.way(again.host(source.name), again.host(target.name))
+            except UsageError:
+                found = ()
+            if [link.name for link in found] != links:
+                result.setdefault(source.name, {})[target.name] = links
+    return result
 
 
 def _add_rails(graph: nx.MultiGraph, hosts: Sequence[Host]) -> None:
@@ -72,10 +101,32 @@ def _add_rails(graph: nx.MultiGraph, hosts: Sequence[Host]) -> None:
             name = str(_link_attributes(link)["name"])
             attributes = _link_attributes(other) | {"rail": rail, "rail_of": name}
             others.setdefault(name, []).append(attributes)
+    names = {str(data.get("name")) for *_, data in graph.edges(data=True)}
+    railed = names & set(others)
+    links: dict[int, set[str]] = {}  # in the graph, by the rails of a host or of a cluster
+    for host in hosts:
+        rails = host.rails
+        if rails is None:
+            continue
+        if id(rails) not in links:
+            links[id(rails)] = names & {
+                str(_link_attributes(link)["name"]) for swap in rails.swaps for link in swap
+            }
+        own, vertex = links[id(rails)], graph.nodes[host.name]
+        usual = railed
+        if not rails.definition.separate:
+            edges = graph.edges(host.name, data=True)
+            usual = {str(data.get("name")) for *_, data in edges if data.get("name") in railed}
+        if not own:
+            # Without routes over its links, as of a host alone, rails have no meaning.
+            del vertex["rails"]
+        elif own != usual:
+            vertex[RAIL_LINKS] = _json(sorted(own))
     if others:
         for one, end, data in list(graph.edges(data=True)):
+            tail = {UP_FROM: data[UP_FROM]} if UP_FROM in data else {}
             for attributes in others.get(data.get("name", ""), ()):
-                graph.add_edge(one, end, key=attributes["name"], **attributes)
+                graph.add_edge(one, end, key=attributes["name"], **attributes, **tail)
 
 
 # A route: its first host, its links (names and bytes/s), its last host.
@@ -127,6 +178,7 @@ def _joined(
             names[ends.find((link, 0))] = name
             graph.add_node(name, kind="switch", **_link_attributes(link))
     number = 0
+    places = {vertex: place for place, vertex in enumerate(graph)}
     for link in ends.links:
         if link in buses:
             continue
@@ -137,8 +189,12 @@ def _joined(
                 names[root] = _free(f"switch-{number}", taken)
                 number += 1
                 graph.add_node(names[root], kind="switch")
+                places[names[root]] = len(places)
             pair.append(names[root])
         attributes = _link_attributes(link)
+        # An undirected graph lists the ends of an edge in the order of its vertices.
+        if link.opposite is not None and places[pair[0]] > places[pair[1]]:
+            attributes[UP_FROM] = pair[0]
         graph.add_edge(*pair, key=attributes["name"], **attributes)
     for one, other in ends.joints:
         graph.add_edge(names[ends.find(one)], names[ends.find(other)], key=JOINT, kind=JOINT)
@@ -173,8 +229,13 @@ def _followed(platform: Platform, hosts: Sequence[Host], buses: frozenset[Link])
         links = platform.way(host, host)
         if len(links) == 2 and links[0].opposite is links[1]:
             ends.follow(host, links[:1])
+        elif len(links) == 2 and all(link.opposite is not None for link in links):
+            ends.follow(host, links, host)
     if len(hosts) <= FEW:
-        follow((one, other) for one in hosts for other in hosts if one is not other)
+        pairs = [(one, other) for one in hosts for other in hosts if one is not other]
+        # Short routes tell which ends links without directions have.
+        lengths = {pair: _length(platform, *pair) for pair in pairs}
+        follow(sorted(pairs, key=lengths.__getitem__))
         return ends
     apart = 1
     while apart < len(hosts):
@@ -196,6 +257,13 @@ def _followed(platform: Platform, hosts: Sequence[Host], buses: frozenset[Link])
         changed = follow((one, other) for one, other in zip(hosts, others) if one is not other)
         quiet = 0 if changed else quiet + 1
     return ends
+
+
+def _length(platform: Platform, source: Host, target: Host) -> int:
+    try:
+        return len(platform.way(source, target))
+    except UsageError:
+        return 0
 
 
 def _neighbours(platform: Platform, hosts: Sequence[Host], ends: _Ends) -> list[list[Host]]:
@@ -245,7 +313,7 @@ def _host_attributes(platform: Platform, host: Host) -> dict[str, object]:
         found["rails"] = _json({key: rule[key] for key in rule if key not in ("others", "links")})
     links = platform.way(host, host)
     if any(link.opposite is not None for link in links):
-        found["own_link"] = True
+        found["own_link"] = links[0].name.removesuffix("_UP")
     elif links != (platform.loopback,):
         found["loopback"] = _json([_link_attributes(link) for link in links])
     return found
@@ -306,6 +374,22 @@ class _Ends:
         self._parents[one] = other
         self.changes += 1
 
+    def _crossed_back(self, link: Link, here: Hashable, then: Link | Host | None) -> bool:
+        """Whether a link without directions leads from its second end to its first."""
+        first, second = self.find((link, 0)), self.find((link, 1))
+        if second == self.find(here):
+            return True
+        if first == self.find(here) or then is None:
+            return False
+        if isinstance(then, Host):
+            return first == then
+        if then.opposite is not None and then.name.endswith("_DOWN"):
+            return first == self.find((then.opposite, 1))
+        ends = {self.find((then, 0))}
+        if then.opposite is None:
+            ends.add(self.find((then, 1)))
+        return first in ends and second not in ends
+
     def follow(self, source: Host, links: tuple[Link, ...], target: Host | None = None) -> None:
         """Record the ends that a route joins, or the first links of a route."""
         if not links:
@@ -317,10 +401,8 @@ class _Ends:
                 cable, near, far = link.opposite, 1, 0
             elif link.opposite is None and link in self.links:
                 # A link without directions is crossed from its known end.
-                last = i == len(links) - 1
-                if self.find((link, 1)) == self.find(here) or (
-                    last and self.find((link, 0)) == target
-                ):
+                after = links[i + 1] if i + 1 < len(links) else None
+                if self._crossed_back(link, here, target if after is None else after):
                     near, far = 1, 0
             if cable not in self.links:
                 self.links[cable] = None

@@ -119,6 +119,7 @@ def bruck(s: Builder, c: Call) -> None:
         blocks = full * distance + max(0, rest - distance)
         places = _with_bit(work, distance, size, n)
         to, source = (c.rank + distance) % size, (c.rank - distance) % size
+        s.pack(2 * blocks)
         s.sendrecv(to, blocks * n, source, blocks * n, places, got)
         s.move(blocks * n, got, places)
         distance *= 2
