@@ -180,6 +180,9 @@ class MemoryWatch:
             self.watched.setdefault(rank.pid, {})[key] = Watched(regions, report)
             if rank.pid not in self.tracing:
                 self._begin(rank)
+            elif sys.gettrace() in (None, self._called):
+                sys.settrace(self._called)
+                trace_callers(self._line, self._is_program)  # those of another thread
 
     def forget(self, rank: Rank, key: object) -> None:
         """Stop watching a piece of memory."""
@@ -190,6 +193,11 @@ class MemoryWatch:
                 self.tracing.discard(rank.pid)
                 if sys.gettrace() == self._called:
                     sys.settrace(None)
+
+    def resumed(self, rank: Rank) -> None:
+        """A thread of the running rank goes on, perhaps while another one is in an MPI call."""
+        if rank.pid in self.tracing and sys.gettrace() is None:
+            sys.settrace(self._called)
 
     def pause(self) -> bool:
         """Stop tracing until `proceed`, as MPI's functions do not count; return whether it ran."""

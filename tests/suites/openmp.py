@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from threading import Lock
 
 _here = threading.local()
-_guard = threading.RLock()
 _locks: dict[str, threading.RLock] = {}
 _wanted = 2
 
@@ -87,11 +86,14 @@ def barrier() -> None:
 
 
 def single(mark: int) -> bool:
-    """Whether this thread executes the block: the first that comes."""
+    """Whether this thread executes the block: OpenMP leaves open which one, here the last.
+
+    Of two blocks, the second one is for the thread before: no lock orders threads at a block.
+    """
     team = _here.team
     times = _here.seen[mark] = _here.seen.get(mark, 0) + 1
-    with _guard:
-        return team.taken.setdefault((mark, times), number()) == number()
+    chosen = team.taken.setdefault((mark, times), (-1 - len(team.taken)) % team.count)
+    return bool(chosen == number())
 
 
 def section(index: int) -> bool:
@@ -123,8 +125,7 @@ def ordered() -> Iterator[None]:
 
 def critical(name: str) -> threading.RLock:
     """The lock of the critical regions of a name."""
-    with _guard:
-        return _locks.setdefault(name, threading.RLock())
+    return _locks.setdefault(name, threading.RLock())
 
 
 def task(names: list[str], mode: str, body: Callable[[], None]) -> None:

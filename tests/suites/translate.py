@@ -861,9 +861,11 @@ class Translator:
         elif words in ("master", "masked"):
             self.emit("if omp.number() == 0:")
             self.block(node)
-        elif words.startswith(("critical", "atomic")):
-            name = clauses.strip(" ()") if words == "critical" else words
-            self.emit(f'with omp.critical("{name}"):')
+        elif words.startswith("atomic"):  # which orders nothing else
+            self.emit("if True:")
+            self.block(node)
+        elif words == "critical":
+            self.emit(f'with omp.critical("{clauses.strip(" ()")}"):')
             self.block(node)
         elif words == "ordered":
             self.emit("with omp.ordered():")
@@ -1756,7 +1758,9 @@ class Translator:
     call_MTestPrintError = call_MTestPrintErrorMsg = call_free
 
     def call_omp_get_thread_num(self, given: list[Any]) -> str:
-        return "omp.number()"
+        self.count += 1
+        self.pre.append(f"thread{self.count} = omp.number()")
+        return f"thread{self.count}"
 
     def call_omp_get_num_threads(self, given: list[Any]) -> str:
         return "omp.threads()"

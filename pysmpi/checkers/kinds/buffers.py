@@ -40,6 +40,7 @@ class BufferTouched(Diagnostic):
     program must not write to a send buffer, and must neither read nor write a receive buffer. The
     report names the line that started the operation and the line that touched the buffer. If only
     the checksum of a send buffer shows the change, it names the call that completed the operation.
+    A thread that touches the buffer of another thread's call without an order is reported, too.
 
     ## Why it is bad
 
@@ -70,7 +71,7 @@ class BufferTouched(Diagnostic):
 
 @register
 class BuffersOverlap(Diagnostic):
-    """Two buffers of pending operations overlap, and one of them receives.
+    """Two buffers of pending operations, or of calls of two threads, overlap, and one receives.
 
     Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`,
     and a buffer that a call writes to if its datatype, or its counts and displacements, name some

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pysmpi.checkers.describing import communicator_handle, communicator_of, place
+from pysmpi.checkers.kinds.thread_memory import ThreadMemory
 from pysmpi.checkers.order import group_of
 from pysmpi.checkers.registry import Checker, checker
 from pysmpi.checkers.thread_clocks import ThreadClocks
@@ -26,13 +27,14 @@ from pysmpi.reports.findings import Finding
 class ThreadLevel(Diagnostic):
     """A thread made a call of MPI that the thread level of its rank does not allow.
 
-    With `THREAD_FUNNELED` and `THREAD_SINGLE` only the thread that initialized MPI may call it;
-    with `THREAD_SERIALIZED` one thread at a time. mpi4py asks for `THREAD_MULTIPLE` unless
-    `mpi4py.rc` says otherwise.
+    With `THREAD_FUNNELED` only the thread that initialized MPI may call it; with `THREAD_SINGLE`
+    there is no other thread; with `THREAD_SERIALIZED` one thread at a time calls MPI. mpi4py asks
+    for `THREAD_MULTIPLE` unless `mpi4py.rc` says otherwise.
 
     Also with `THREAD_MULTIPLE`: threads whose collective calls on one communicator have no order,
-    and a thread that receives the message which another one has found by `Probe` or `Iprobe`.
-    Locks, queues, events, and the start and end of threads are an order.
+    a thread that receives the message which another one has found by `Probe` or `Iprobe`, a thread
+    that frees or changes a handle which another one uses, and `Finalize` before the calls of other
+    threads have ended. Locks, queues, events, and the start and end of threads are an order.
 
     ## Why it is bad
 
@@ -75,6 +77,8 @@ _RECEIVES = frozenset(
     "Recv recv Irecv irecv Mprobe mprobe Improbe improbe Sendrecv sendrecv Isendrecv "
     "Sendrecv_replace Isendrecv_replace".split()
 )
+_ENDS = frozenset(("Free", "free", "Set", "Delete", "Close", "Disconnect"))
+_MANY = 1000  # handles before all are dropped
 _ANYWHERE = frozenset(("Query_thread", "Is_thread_main", "Is_initialized", "Is_finalized"))
 
 
@@ -114,10 +118,14 @@ class ThreadChecks(Checker):
         self.collective: dict[tuple[int, object], dict[int, ThreadCall]] = {}
         self.received: dict[tuple[int, object], dict[tuple[int, int, int], ThreadCall]] = {}
         self.probed: dict[tuple[int, object], dict[tuple[int, int, int], FoundMessage]] = {}
+        # By pid and identity of a handle, with the handle: its last use by each thread.
+        self.handles: dict[tuple[int, int], tuple[object, dict[int, ThreadCall]]] = {}
+        self.last: dict[int, dict[int, ThreadCall]] = {}  # by pid, the last call of each thread
         self.reported: set[object] = set()
 
     def begin(self, simulation: Simulation) -> None:
         """Follow the locks of threads."""
+        self.memory = self.clocks.listener = ThreadMemory(self.clocks, self.session.memory)
         self.clocks.begin()
 
     def close(self) -> None:
@@ -129,17 +137,30 @@ class ThreadChecks(Checker):
         rank = call.rank
         if call.name in ("Init", "Init_thread"):
             self.inits[rank.pid] = call
-        if call.kind is CallKind.LOCAL or call.name in _ANYWHERE:
+        if call.name in _ANYWHERE:
+            return
+        if self.clocks.has_others(rank):
+            if call.name != "Finalize":
+                event = self.clocks.now(call.fiber, rank)
+                self.last.setdefault(rank.pid, {})[event[0]] = ThreadCall(call, event)
+            self._handles(call)
+            self.memory.call_made(call)
+        if call.kind is CallKind.LOCAL and call.name != "Finalize":
             return
         environment = ENVIRONMENT.peek(rank)
         if environment is None or not environment.initialized:
             return
         level = environment.thread_level
+        if call.name == "Finalize":
+            self._finalizes(call)
+        main = call.fiber is rank.fiber
+        if level == THREAD_SINGLE and main and rank.pid in self.clocks.threaded:
+            self.clocks.threaded.discard(rank.pid)
+            self._report(call, None, level)
         if level == THREAD_MULTIPLE:
             self._among_threads(call)
             return
         others = self.inside.setdefault(rank.pid, {})
-        main = call.fiber is rank.fiber
         if level in (THREAD_SINGLE, THREAD_FUNNELED) and not main:
             self._report(call, None, level)
         elif level == THREAD_SERIALIZED and others:
@@ -149,6 +170,10 @@ class ThreadChecks(Checker):
     def call_returned(self, call: MpiCall, result: object) -> None:
         """The thread leaves the call; a probe may have found a message."""
         self.inside.get(call.rank.pid, {}).pop(id(call), None)
+        if self.clocks.has_others(call.rank) and call.name not in _ANYWHERE:
+            event = self.clocks.now(call.fiber, call.rank)
+            self.last.setdefault(call.rank.pid, {})[event[0]] = ThreadCall(call, event)
+            self.memory.call_returned(call)
         if call.name in _PROBES and (result or call.name[0] in "Pp"):
             key, envelope = _envelope(call)
             event = self.clocks.now(call.fiber, call.rank)
@@ -159,7 +184,73 @@ class ThreadChecks(Checker):
         """The thread leaves the call."""
         self.inside.get(call.rank.pid, {}).pop(id(call), None)
 
+    def finish(self, simulation: Simulation) -> None:
+        """Report what threads do to each other's buffers."""
+        for finding in self.memory.findings:
+            self.session.report(finding)
+
     # Threads against each other.
+
+    def _finalizes(self, call: MpiCall) -> None:
+        """Finalize follows the calls of all threads, in the thread of Init."""
+        rank = call.rank
+        if call.fiber is not rank.fiber:
+            self._late(call, self.inits.get(rank.pid), "in another thread than Init")
+            return
+        for last in self.last.get(rank.pid, {}).values():
+            number = self.clocks.now(call.fiber, rank)[0]
+            if last.event[0] != number and not self.clocks.knows(call.fiber, last.event):
+                self._late(call, last.call, f"without an order after {last.call.name} of a thread")
+                return
+
+    def _late(self, call: MpiCall, other: MpiCall | None, what: str) -> None:
+        self.session.report(
+            Finding(
+                ThreadLevel,
+                f"Finalize {what}",
+                [place(call), *([place(other, "in another thread")] if other is not None else [])],
+                "MPI 4.1, section 11.6.2: the main thread finalizes MPI, after all threads have "
+                "completed their calls",
+                "join the threads, and call Finalize in the main thread",
+            )
+        )
+
+    def _handles(self, call: MpiCall) -> None:
+        """A thread uses handles, or ends one that others use."""
+        pid = call.rank.pid
+        event = self.clocks.now(call.fiber, call.rank)
+        mine = ThreadCall(call, event)
+        for position, value in enumerate(call.values):
+            items = value if isinstance(value, list | tuple) else (value,)
+            for item in items:
+                handle = getattr(item, "_impl", None)
+                if handle is None:
+                    continue
+                _, users = self.handles.setdefault((pid, id(handle)), (handle, {}))
+                if position == 0 and call.name in _ENDS:
+                    for other in users.values():
+                        if other.event[0] != event[0]:
+                            if not self.clocks.knows(call.fiber, other.event):
+                                self._ends(call, other.call)
+                users[event[0]] = mine
+        if len(self.handles) > _MANY:
+            self.handles.clear()
+
+    def _ends(self, call: MpiCall, other: MpiCall) -> None:
+        key = "handle", call.rank.pid, call.site, other.site
+        if key not in self.reported:
+            self.reported.add(key)
+            self.session.report(
+                Finding(
+                    ThreadLevel,
+                    f"{call.name} of a thread changes what {other.name} of another one uses, "
+                    "without an order",
+                    [place(call, "in a thread"), place(other, "in another thread")],
+                    "MPI 4.1, section 11.6: the program sees to it that threads do not free or "
+                    "change a handle that others use",
+                    "join the other thread before, or hold a lock",
+                )
+            )
 
     def _among_threads(self, call: MpiCall) -> None:
         group = group_of(call)
@@ -244,7 +335,12 @@ class ThreadChecks(Checker):
         self.session.report(
             Finding(
                 ThreadLevel,
-                f"{call.name} under {name}",
+                f"{call.name} under {name}"
+                + (
+                    " in a rank with another thread"
+                    if call.fiber is call.rank.fiber and other is None
+                    else ""
+                ),
                 places,
                 f"MPI 4.1, section 11.6: {name} allows "
                 + (
