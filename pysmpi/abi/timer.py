@@ -42,7 +42,7 @@ class EntryTimer:
     def start(self) -> None:
         """A block begins."""
         if not self.inside:
-            self.real.start()
+            self.real.resume()
 
     def resume(self) -> None:
         """Work of the program inside a call begins; that in C is between `leave` and `enter`."""
@@ -76,7 +76,7 @@ class EntryTimer:
         if self.paused or not self.inside:
             self.enter()
         self.inside = False
-        self.real.start()
+        self.real.resume()
         self.clock.charge(self.overhead)
 
     def _calibrate(self) -> int:

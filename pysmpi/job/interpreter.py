@@ -36,6 +36,7 @@ from pysmpi.isolation.loading import linked_mpi, mpi4py_package
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.isolation.loading.libraries import LibraryPatches, PatchedRun
 from pysmpi.isolation.loading.loader import FunctionProgram, RankProgram
+from pysmpi.isolation.loading.own_code import OwnCode
 from pysmpi.isolation.loading.rules import Rules
 from pysmpi.isolation.loading.shared_state import SharedState
 from pysmpi.isolation.program_errors import EARLY, strip
@@ -81,7 +82,7 @@ class Interpreter:
     `mpi` is the module that ranks import as `mpi4py.MPI`; `arrive` is called at each such import.
     `private` and `shared` are names of modules, see `rules.py`. `poll_cost` is in seconds.
     `start_fiber(rank, body, ended)` starts a thread of a rank; without it threads are real ones.
-    `shadowing` holds the sampled parts of the program.
+    `shadowing` holds the sampled parts of the program. `own_code` copies code for each rank.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Interpreter:
         stopwatch: Stopwatch | None = None,
         start_fiber: threads.StartThread | None = None,
         shadowing: Shadowing | None = None,
+        own_code: OwnCode | None = None,
     ) -> None:
         self.program = program
         self.programs = [program]  # with those of further ranks
@@ -106,6 +108,7 @@ class Interpreter:
         self.stopwatch = stopwatch
         self.start_fiber = start_fiber
         self.shadowing = shadowing
+        self.own_code = own_code
         self.threads: threads.Threads | None = None
         self.patches = Patches()
         # The hook of a notebook, for example, gets the error of the run, not those of ranks.
@@ -148,6 +151,7 @@ class Interpreter:
         self.own_streams = own_streams.install(patches, exchange)
         imports = self.imports = ImportSystem(self.rules, exchange, self.stopwatch)
         imports.begin_own.append(self.own_streams.give)
+        imports.own_code = self.own_code
         copier = _copier()
         if self.mpi is not None:
             mpi4py_package.provide(
@@ -213,6 +217,7 @@ class Interpreter:
         if self.own_streams is not None:
             running.starting = self.own_streams.give
         running.exchange = self.exchange
+        running.own_code = self.own_code
         self.state_of_c.note(running.c_functions)
         return running.main()
 

@@ -20,6 +20,7 @@ from pysmpi.errors import UsageError
 from pysmpi.folding.setup import Folding
 from pysmpi.isolation import collection, unclosed_files
 from pysmpi.isolation.loading.loader import RankProgram
+from pysmpi.isolation.loading.own_code import OwnCode
 from pysmpi.job import heap
 from pysmpi.job.interpreter import Interpreter
 from pysmpi.job.lifecycle import ProgramLifecycle, import_mpi
@@ -180,6 +181,7 @@ class Job:
 
     def _run(self) -> Result:
         begun = time.perf_counter()
+        measured = isinstance(self.timing, NativeTiming)
         transport = self.transport or self.machine_transport()
         simulation = self.simulation = Simulation(transport, self.slots)
         self.machine.equip(simulation.engine)
@@ -222,6 +224,7 @@ class Job:
                 stopwatch=self.timing.stopwatch,
                 start_fiber=self._start_thread,
                 shadowing=self.shadowing,
+                own_code=OwnCode(self.options.nprocs) if measured else None,
             ) as self.interpreter,
             self.folding,
             PAYLOAD.skipping(self.most_data),

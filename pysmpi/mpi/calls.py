@@ -46,6 +46,7 @@ __all__ = [
     "PROCEDURES",
     "Procedure",
     "Role",
+    "bare_boundary",
     "begun",
     "call_of",
     "check",
@@ -240,12 +241,17 @@ def _code(function: Any, clocked: bool) -> CodeType:
     )
 
 
-def _boundary(function: Any, procedure: Procedure) -> object:
-    """The boundary of a function; it looks like the function itself."""
+def bare_boundary(function: Any, procedure: Procedure) -> FunctionType:
+    """The boundary of a function, which no registry knows."""
     code = _code(function, procedure.kind is not CallKind.LOCAL)
     known = {"_procedure": procedure, "_function": function}
     cells = tuple(CellType(known[name]) for name in code.co_freevars)
-    result = FunctionType(code, _COMMON, function.__name__, function.__defaults__, cells)
+    return FunctionType(code, _COMMON, function.__name__, function.__defaults__, cells)
+
+
+def _boundary(function: Any, procedure: Procedure) -> object:
+    """The boundary of a function; it looks like the function itself."""
+    result = bare_boundary(function, procedure)
     result.__kwdefaults__ = function.__kwdefaults__
     result.__annotations__ = function.__annotations__
     result.__doc__ = function.__doc__

@@ -5,6 +5,7 @@ This module is compiled: each MPI call stops the clock and starts it again.
 
 from __future__ import annotations
 
+from math import exp
 from time import perf_counter_ns, thread_time_ns
 from typing import Any, Final
 
@@ -16,6 +17,8 @@ from pysmpi.time.stopwatch import Stopwatch
 # clock. For so many nanoseconds after a look, the monotonic clock is used: the operating system
 # rarely gives the core to another thread for a shorter time.
 SHORT: Final = 20_000
+# A call of so many nanoseconds or more leaves caches cold, a shorter one in proportion.
+LONG_CALL: Final = 10_000.0
 
 
 class CpuClock(Stopwatch):
@@ -34,6 +37,14 @@ class CpuClock(Stopwatch):
         self._seen: i64 = 0
         self._latest: i64 = 0  # time that `_now` has returned
         self.overhead: i64 = 0
+        # What a block between two calls contains besides: the end of one and the start of the next.
+        self.boundary: i64 = 0
+        self._deducted: i64 = 0  # from the present block
+        # The simulator leaves caches of instructions cold: of a short block between two calls, this
+        # share comes from it, and of a long one at most so many nanoseconds.
+        self.cold_share: float = 0.0
+        self.cold_most: float = 0.0
+        self._coldness: float = 0.0  # of the present block, from 0 to 1
         self.overhead = self._calibrate()
 
     def _now(self) -> i64:
@@ -52,8 +63,19 @@ class CpuClock(Stopwatch):
         return now
 
     def start(self) -> None:
-        """A block begins."""
+        """A block between two calls begins."""
         self._excluded = 0
+        self._deducted = self.overhead + self.boundary
+        before = self._latest
+        now = self._now()
+        self._coldness = min(float(now - before) / LONG_CALL, 1.0)
+        self._begin = self._paused_at = now
+
+    def start_inside(self) -> None:
+        """A block inside a call begins."""
+        self._excluded = 0
+        self._deducted = self.overhead
+        self._coldness = 0.0
         self._begin = self._paused_at = self._now()
 
     def stop(self) -> int:
@@ -62,8 +84,14 @@ class CpuClock(Stopwatch):
         if self.pauses:
             self._excluded += now - self._paused_at
             self._paused_at = now
-        elapsed = now - self._begin - self._excluded - self.overhead
-        return elapsed if elapsed > 0 else 0
+        elapsed = now - self._begin - self._excluded - self._deducted
+        if elapsed <= 0:
+            return 0
+        most = self.cold_most
+        if most > 0.0 and self._coldness > 0.0:
+            cold = self._coldness * most * (1.0 - exp(-self.cold_share * float(elapsed) / most))
+            return elapsed - int(cold)
+        return elapsed
 
     def pause(self) -> None:
         if self.pauses == 0:
@@ -105,7 +133,7 @@ class CpuClock(Stopwatch):
         """The usual measured time of an empty block."""
         empty: list[int] = []
         for _ in range(301):
-            self.start()
+            self.start_inside()
             empty.append(self.stop())
         return sorted(empty)[150]
 
@@ -124,7 +152,7 @@ class CpuTimer:
 
     def resume(self) -> None:
         """Work of the program inside a call begins; it ends with `stop`."""
-        self.clock.start()
+        self.clock.start_inside()
 
     def stop(self) -> float:
         """The block ends; returns its seconds on the simulated core."""

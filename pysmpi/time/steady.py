@@ -100,7 +100,8 @@ class SteadyTimer:
         threshold: float = 0.0,
     ) -> None:
         self.clock = clock
-        self.start = self.resume = clock.start
+        self.start = clock.start
+        self.resume = clock.start_inside
         self._stop = clock.stop
         self._factor = factor  # simulated seconds a nanosecond of this machine
         self._places: dict[int, BlockTimes] = {}

@@ -33,6 +33,7 @@ from pysmpi.errors import UsageError
 from pysmpi.isolation.assumptions import KNOWN_SHARED
 from pysmpi.isolation.exchange import Exchange, State
 from pysmpi.isolation.kinds.assigned import Assigned, Borrowed
+from pysmpi.isolation.loading.own_code import OwnCode
 from pysmpi.isolation.loading.rules import Rules
 from pysmpi.isolation.rank_state import MISSING
 from pysmpi.isolation.threads.locks import running, wait
@@ -117,6 +118,7 @@ class ImportSystem:
         # Is in effect while an extension module of the running rank is loaded.
         self.own_registries: Callable[[], AbstractContextManager[None]] = nullcontext
         self.rewriter: Any = None  # compiles modules of the program, see shadow/install.py
+        self.own_code: OwnCode | None = None  # None if ranks share code
         self.given: dict[str, GivenLoader] = {}
         self._give_real: Callable[[ModuleType], object] = id
         self.assigned = Assigned(exchange)
@@ -395,6 +397,8 @@ class ImportSystem:
             code = self._code(loader, name)
             for begin in self.begin_own:
                 begin(code)
+            if self.own_code is not None:
+                code = self.own_code.of(code)
             work = self._begin_own(name)
             try:
                 # Python removes frames with this name from tracebacks.

@@ -1,7 +1,8 @@
 """Programs of the command line, found and compiled once, run by every rank.
 
 A program starts in a rank as `python` starts it in a process: with its own module `__main__`, and
-the same `sys.argv`, `sys.path[0]`, `__file__`, `__spec__`. All ranks share its code objects.
+the same `sys.argv`, `sys.path[0]`, `__file__`, `__spec__`. Ranks share its code objects, unless
+compute is measured (see `own_code.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pysmpi.io.reading import open_lines, read_bytes, similar
 from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds.rank_environment import here
 from pysmpi.isolation.loading.foreign import foreign
+from pysmpi.isolation.loading.own_code import OwnCode
 from pysmpi.isolation.loading.python_flags import PythonFlags
 
 _NOT_PROGRAMS = ("mpi4py", "pysmpi")  # packages with modules that stay shared under `-m`
@@ -62,6 +64,7 @@ class RankProgram:
     rewriter: Any = None  # compiles the program with other functions, see shadow/install.py
     # Gets the code that a rank is about to run.
     starting: Callable[[CodeType], object] | None = None
+    own_code: OwnCode | None = None  # None if ranks share code
     exchange: Exchange | None = None  # of the state of the ranks that run it
     last = False  # whether the process of the simulator ends after the run
 
@@ -155,8 +158,9 @@ class _MainProgram(RankProgram):
         install_main(self.exchange, module)
         if self.starting is not None:
             self.starting(self.code)
+        code = self.code if self.own_code is None else self.own_code.of(self.code)
         # Like `exec`, but without a C frame, which each switch of ranks would copy.
-        return FunctionType(self.code, namespace)
+        return FunctionType(code, namespace)
 
     def _rewritten(self, source: str | bytes | None, name: str) -> CodeType | None:
         """The code with replaced functions; None if there are none to replace."""
