@@ -22,6 +22,12 @@ import numpy as np
 from pysmpi.calibrate import network_program
 from pysmpi.calibrate.network_fit import Fit, fit, pieces, spread
 from pysmpi.calibrate.network_program import EXPERIMENTS, NetworkBench
+from pysmpi.calibrate.network_windows import (
+    WINDOWS,
+    check_sizes,
+    fitted_windows,
+    window_sizes,
+)
 from pysmpi.errors import PysmpiError
 from pysmpi.network.errors import written
 from pysmpi.own_process.descendants import end_with_parent
@@ -30,7 +36,7 @@ from pysmpi.platform.units import format_bandwidth, format_time
 Samples = dict[tuple[str, int], list[float]]
 
 HELD_OUT = 0.2  # part of the sizes that is predicted, not fitted
-CHECKED = ("pingpong", "exchange")
+CHECKED = ("pingpong", "exchange", *WINDOWS)
 ROUNDS = 2  # rounds of more sizes near the borders of pieces
 CLOSER = 6  # sizes of each
 SAME = 3  # lowest times of a size that have to agree
@@ -59,13 +65,13 @@ class NetworkMeasurement:
     def usual(self, sizes: set[int] | None = None) -> dict[str, dict[int, float]]:
         """The usual time of each experiment by size, of some sizes or all.
 
-        This is the second lowest, because other work of the computers only slows messages down,
-        and a single time may be wrong.
+        This is a low one, because other work of the computers only slows messages down, but not the
+        lowest, which may be wrong: the second of up to 15 times, then the end of the first eighth.
         """
         result: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
         for (name, size), values in sorted(self.samples.items()):
             if sizes is None or size in sizes:
-                result[name][size] = sorted(values)[min(1, len(values) - 1)]
+                result[name][size] = sorted(values)[min(max(1, len(values) // 8), len(values) - 1)]
         return result
 
 
@@ -91,14 +97,16 @@ def measure(
     detached = bench.threshold(largest)
     samples: Samples = {}
 
-    def take(sizes: Sequence[int], seed: int) -> None:
+    def take(sizes: Sequence[int], seed: int, flights: Sequence[int] = ()) -> None:
         small = [size for size in sizes if size < detached]
         plan = bench.plan(("pingpong", "exchange", "isend"), list(sizes))
         plan += bench.plan(("send", "recv"), small)
+        # Among windows, single messages find the buffers of the library as programs find them.
+        plan += bench.plan(WINDOWS, list(flights))
         order = Random(seed)
         for turn in range(repeats + MORE):
-            if turn >= repeats > SAME:
-                plan = [item for item in plan if not _settled(samples[item])]
+            if turn >= repeats:
+                plan = [item for item in plan if repeats > SAME and not _settled(samples[item])]
             if not plan:
                 return
             if turn and late():
@@ -112,7 +120,8 @@ def measure(
         return bool(comm.bcast(monotonic() > end, 0))
 
     result = NetworkMeasurement(samples, detached, largest)
-    take(drawn(largest, count, seed), seed)
+    flights = [*window_sizes(largest, detached), *check_sizes(largest, detached)]
+    take(sorted({*drawn(largest, count, seed), *flights}), seed, flights)
     for turn in range(ROUNDS):
         if late():
             result.cut_short = True
@@ -157,9 +166,23 @@ def explain(found: NetworkMeasurement, seed: int = 1) -> tuple[Fit, set[int]]:
     sizes = sorted({size for _, size in found.samples})
     draw = Random(seed)
     held = {size for size in sizes[2:-2] if draw.random() < HELD_OUT}
+    held -= set(window_sizes(found.largest, found.detached))
+    held |= set(check_sizes(found.largest, found.detached)) & set(sizes)
     used = {size for size in sizes if size not in held}
     noise = max(spread(found.samples), LEAST_NOISE)
     return fit(found.usual(used), noise, found.detached), held
+
+
+def with_windows(
+    result: Fit, found: NetworkMeasurement, held: set[int], machine: Path
+) -> Fit | None:
+    """The fit that also explains windows of messages; None if `result`, in the file, does."""
+    used = {size for _, size in found.samples} - held
+    times = found.usual(used)
+    sizes = sorted(times["window"])
+    if not sizes:
+        return None
+    return fitted_windows(result, times, predict(machine, sizes, WINDOWS))
 
 
 def platform_text(result: Fit, name: str, description: str, sources: Sequence[str]) -> str:
@@ -194,8 +217,10 @@ def _errors(result: Fit) -> dict[str, str]:
     return {"network/error": written([worst] * 3)}
 
 
-def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
-    """Seconds of ping-pongs and exchanges on a platform file, simulated in another process."""
+def predict(
+    path: Path, sizes: Sequence[int], names: Sequence[str] = CHECKED
+) -> dict[str, dict[int, float]]:
+    """Seconds of experiments on a platform file, simulated in another process."""
     keep = {key: value for key, value in os.environ.items() if not key.startswith(LAUNCHERS)}
     with tempfile.TemporaryDirectory() as directory:
         output = Path(directory) / "times.json"
@@ -203,14 +228,14 @@ def predict(path: Path, sizes: Sequence[int]) -> dict[str, dict[int, float]]:
             [
                 sys.executable, "-m", "pysmpi", "run", "-n", "2", "--platform", str(path),
                 "--map-by", "node", "--compute", "none", "--cfg", "smpi/wtime:0",
-                network_program.__file__, str(output), ",".join(CHECKED), *map(str, sizes),
+                network_program.__file__, str(output), ",".join(names), *map(str, sizes),
             ],
             env=keep, capture_output=True, text=True, timeout=PATIENCE,
             preexec_fn=partial(end_with_parent, os.getpid()),
         )  # fmt: skip
         if done.returncode != 0:
             raise PysmpiError(f"calibrate network: the simulated check failed: {done.stderr}")
-        result: dict[str, dict[int, float]] = {name: {} for name in CHECKED}
+        result: dict[str, dict[int, float]] = {name: {} for name in names}
         for name, size, seconds in json.loads(output.read_text(encoding="utf-8")):
             result[name][size] = seconds
     return result
@@ -222,7 +247,7 @@ def check(path: Path, found: NetworkMeasurement, held: set[int]) -> dict[str, tu
     measured = found.usual(held)
     errors = {}
     for name in CHECKED:
-        each = [abs(predicted[name][s] / measured[name][s] - 1.0) for s in sorted(held)]
+        each = [abs(predicted[name][s] / usual - 1.0) for s, usual in measured[name].items()]
         errors[name] = (float(np.mean(each)), max(each)) if each else (0.0, 0.0)
     return errors
 

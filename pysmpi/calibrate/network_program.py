@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 # The timed operations: a blocking send whose receive is posted; the call of a non-blocking send; a
-# receive whose message has come; half a round trip; a message in each direction at once.
-EXPERIMENTS = ("send", "isend", "recv", "pingpong", "exchange")
+# receive whose message has come; half a round trip; a message in each direction at once; a message
+# of many in flight, in one direction and in both.
+EXPERIMENTS = ("send", "isend", "recv", "pingpong", "exchange", "window", "both")
+FLIGHT, LARGE_FLIGHT = 32, 8  # messages in flight: up to 64 KiB, and larger ones
 SETTLE = 5e-4  # seconds until a sent message has arrived
 DELAY = 0.02  # delay (s) of a late receiver
 
@@ -86,43 +88,50 @@ class NetworkBench:
     @staticmethod
     def _times(size: int) -> int:
         """The number of repeats of an experiment in a row."""
-        return 10 if size <= 4096 else 4 if size <= 65536 else 1
+        return 20 if size <= 4096 else 6 if size <= 65536 else 2
+
+    def _messages(self, size: int) -> tuple[list[Any], list[Any]]:
+        """The message out and the one in, as programs make them before they send."""
+        return [self.out, size, self.mpi.BYTE], [self.into, size, self.mpi.BYTE]
 
     def _send(self, size: int) -> float:
         comm, times = self.comm, self._times(size)
+        out, into = self._messages(size)
         if self.first:
             comm.Barrier()
             time.sleep(SETTLE / 10)
             for turn in range(-1, times):  # the first warms up
                 if turn == 0:
                     begin = self.mpi.Wtime()
-                comm.Send([self.out, size, self.mpi.BYTE], 1)
+                comm.Send(out, 1)
             return float((self.mpi.Wtime() - begin) / times)
-        requests = [comm.Irecv([self.into, size, self.mpi.BYTE], 0) for _ in range(times + 1)]
+        requests = [comm.Irecv(into, 0) for _ in range(times + 1)]
         comm.Barrier()
         self.mpi.Request.Waitall(requests)
         return 0.0
 
     def _isend(self, size: int) -> float:
         comm, times = self.comm, self._times(size)
+        out, into = self._messages(size)
         if self.first:
             comm.Barrier()
             time.sleep(SETTLE / 10)
-            requests = [comm.Isend([self.out, size, self.mpi.BYTE], 1)]
+            requests = [comm.Isend(out, 1)]
             begin = self.mpi.Wtime()
-            requests += [comm.Isend([self.out, size, self.mpi.BYTE], 1) for _ in range(times)]
+            requests += [comm.Isend(out, 1) for _ in range(times)]
             took = (self.mpi.Wtime() - begin) / times
             self.mpi.Request.Waitall(requests)
             return float(took)
-        requests = [comm.Irecv([self.into, size, self.mpi.BYTE], 0) for _ in range(times + 1)]
+        requests = [comm.Irecv(into, 0) for _ in range(times + 1)]
         comm.Barrier()
         self.mpi.Request.Waitall(requests)
         return 0.0
 
     def _recv(self, size: int) -> float:
         comm, times = self.comm, self._times(size)
+        out, into = self._messages(size)
         if self.first:
-            requests = [comm.Isend([self.out, size, self.mpi.BYTE], 1) for _ in range(times + 1)]
+            requests = [comm.Isend(out, 1) for _ in range(times + 1)]
             comm.Barrier()
             self.mpi.Request.Waitall(requests)
             return 0.0
@@ -131,12 +140,12 @@ class NetworkBench:
         for turn in range(-1, times):
             if turn == 0:
                 begin = self.mpi.Wtime()
-            comm.Recv([self.into, size, self.mpi.BYTE], 0)
+            comm.Recv(into, 0)
         return float((self.mpi.Wtime() - begin) / times)
 
     def _pingpong(self, size: int) -> float:
         comm, times, peer = self.comm, self._times(size), self.peer
-        out, into = [self.out, size, self.mpi.BYTE], [self.into, size, self.mpi.BYTE]
+        out, into = self._messages(size)
         comm.Barrier()
         for turn in range(-1, times):  # the first warms up
             if turn == 0:
@@ -151,13 +160,42 @@ class NetworkBench:
 
     def _exchange(self, size: int) -> float:
         comm, times, peer = self.comm, self._times(size), self.peer
-        out, into = [self.out, size, self.mpi.BYTE], [self.into, size, self.mpi.BYTE]
+        out, into = self._messages(size)
         comm.Barrier()
         for turn in range(-1, times):
             if turn == 0:
                 begin = self.mpi.Wtime()
             comm.Sendrecv(out, peer, recvbuf=into, source=peer)
         return float((self.mpi.Wtime() - begin) / times)
+
+    def _windows(self, size: int, sends: bool, both: bool) -> float:
+        """Seconds of a message of windows; in one direction, an answer ends each."""
+        comm, peer, waitall = self.comm, self.peer, self.mpi.Request.Waitall
+        out, into = self._messages(size)
+        back = self._messages(0)
+        flight = FLIGHT if size <= 65536 else LARGE_FLIGHT
+        times = 2 if size <= 65536 else 1
+        comm.Barrier()
+        for turn in range(-1, times):
+            if turn == 0:
+                begin = self.mpi.Wtime()
+            requests = []
+            if both or not sends:
+                requests += [comm.Irecv(into, peer) for _ in range(flight)]
+            if both or sends:
+                requests += [comm.Isend(out, peer) for _ in range(flight)]
+            waitall(requests)
+            if not both and sends:
+                comm.Recv(back[1], peer)
+            elif not both:
+                comm.Send(back[0], peer)
+        return float((self.mpi.Wtime() - begin) / (times * flight))
+
+    def _window(self, size: int) -> float:
+        return self._windows(size, self.first, False)
+
+    def _both(self, size: int) -> float:
+        return self._windows(size, True, True)
 
 
 def main(output: str, experiments: str, sizes: list[int]) -> None:

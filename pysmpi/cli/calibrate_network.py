@@ -88,10 +88,10 @@ def command(
     \b
         mpiexec -n 2 --hosts a,b pysmpi calibrate network -o cluster.yaml
 
-    The command measures sends, non-blocking sends, receives, ping-pongs and exchanges of random
-    sizes in random order. A fifth of the sizes is not used for the fit; the error of the fit is the
-    error of predicting these sizes. Two ranks of one computer are kept on a core each. With
-    matplotlib, FILE.png shows the fit and the data.
+    The command measures sends, non-blocking sends, receives, ping-pongs, exchanges and windows of
+    many messages, of random sizes in random order. A fifth of the sizes is not used for the fit;
+    the error of the fit is the error of predicting these sizes. Two ranks of one computer are kept
+    on a core each. With matplotlib, FILE.png shows the fit and the data.
     """
     from pysmpi.platform.units import parse_size
 
@@ -179,7 +179,14 @@ def _report(
 ) -> None:  # fmt: skip
     from mpi4py import MPI
 
-    from pysmpi.calibrate.network import check, draw, explain, platform_text, write_raw
+    from pysmpi.calibrate.network import (
+        check,
+        draw,
+        explain,
+        platform_text,
+        with_windows,
+        write_raw,
+    )
     from pysmpi.calibrate.network_fit import spread
 
     result, held = explain(found, seed)
@@ -200,6 +207,8 @@ def _report(
         with writing_to("--output", target):
             target.write_text(text, encoding="utf-8")
 
+    write()
+    result = with_windows(result, found, held, target) or result
     write()
     result.errors = check(target, found, held)
     sources.append(
