@@ -39,6 +39,7 @@ HELD_OUT = 0.2  # part of the sizes that is predicted, not fitted
 CHECKED = ("pingpong", "exchange", *WINDOWS)
 ROUNDS = 2  # rounds of more sizes near the borders of pieces
 CLOSER = 6  # sizes of each
+CLOSE = 1.05  # factor of the neighbours of a size
 SAME = 3  # lowest times of a size that have to agree
 SAME_DISTURBED = 5  # the same if a typical time is longer than DISTURBED times the lowest
 DISTURBED = 1.25
@@ -65,13 +66,13 @@ class NetworkMeasurement:
     def usual(self, sizes: set[int] | None = None) -> dict[str, dict[int, float]]:
         """The usual time of each experiment by size, of some sizes or all.
 
-        This is a low one, because other work of the computers only slows messages down, but not the
-        lowest, which may be wrong: the second of up to 15 times, then the end of the first eighth.
+        This is the second lowest, because other work of the computers only slows messages down,
+        and a single time may be wrong.
         """
         result: dict[str, dict[int, float]] = {name: {} for name in EXPERIMENTS}
         for (name, size), values in sorted(self.samples.items()):
             if sizes is None or size in sizes:
-                result[name][size] = sorted(values)[min(max(1, len(values) // 8), len(values) - 1)]
+                result[name][size] = sorted(values)[min(1, len(values) - 1)]
         return result
 
 
@@ -165,7 +166,12 @@ def explain(found: NetworkMeasurement, seed: int = 1) -> tuple[Fit, set[int]]:
     """The fit to a part of the sizes, and those that are held out."""
     sizes = sorted({size for _, size in found.samples})
     draw = Random(seed)
-    held = {size for size in sizes[2:-2] if draw.random() < HELD_OUT}
+    held = {
+        size
+        for low, size, high in zip(sizes[1:], sizes[2:-2], sizes[3:])
+        # Sizes close to each other show where a piece ends.
+        if draw.random() < HELD_OUT and high > CLOSE * low
+    }
     held -= set(window_sizes(found.largest, found.detached))
     held |= set(check_sizes(found.largest, found.detached)) & set(sizes)
     used = {size for size in sizes if size not in held}
