@@ -8,7 +8,24 @@ reports. `CheckSession(listeners(["all"]))` is the instrument of a run
 
 from __future__ import annotations
 
-from pysmpi.checkers.registry import CHECKERS, Checker, checker, chosen, listeners
+from pysmpi.checkers.registry import (
+    CHECKERS,
+    Checker,
+    checker,
+    chosen,
+    exemptions,
+    listeners,
+    names_of,
+)
 from pysmpi.checkers.session import CheckSession
 
-__all__ = ["CHECKERS", "Checker", "CheckSession", "checker", "chosen", "listeners"]
+__all__ = [
+    "CHECKERS",
+    "Checker",
+    "CheckSession",
+    "checker",
+    "chosen",
+    "exemptions",
+    "listeners",
+    "names_of",
+]

@@ -66,7 +66,7 @@ def communicator_of(rank: Rank, handle: object) -> Communicator | None:
 
 def place(call: MpiCall, note: str = "") -> Place:
     """The place of a call."""
-    return Place([call.rank.pid], call_text(call), call.site, note)
+    return Place([call.rank.pid], call_text(call), call.site, note, call.library)
 
 
 def places(call: MpiCall, prepared: MpiCall, note: str = "") -> list[Place]:

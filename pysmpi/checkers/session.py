@@ -8,11 +8,12 @@ from typing import Any
 from pysmpi.checkers.clocks import Clocks
 from pysmpi.checkers.memory import MemoryWatch
 from pysmpi.checkers.pending import PendingOperations
-from pysmpi.checkers.registry import Checker
+from pysmpi.checkers.registry import Checker, Exemption
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest
 from pysmpi.mpi.calls import CallKind, MpiCall
 from pysmpi.mpi.point_to_point.polling import MOST
 from pysmpi.mpi.point_to_point.requests import Request
+from pysmpi.python.frames import BOUNDARY, library_site
 from pysmpi.ranks.instruments import Instrument, InstrumentedRun
 from pysmpi.ranks.outcomes import RankState
 from pysmpi.ranks.simulation import Simulation
@@ -57,9 +58,15 @@ class CheckSession(Instrument, RequestOrigins):
 
     run: InstrumentedRun
 
-    def __init__(self, checkers: Sequence[Checker], judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        checkers: Sequence[Checker],
+        judge: Judge | None = None,
+        exemptions: Sequence[Exemption] = (),
+    ) -> None:
         self.checkers = list(checkers)
         self.judge = judge
+        self.exemptions = exemptions
         for one in checkers:
             one.session = self
         self.findings: list[Finding] = []
@@ -139,7 +146,9 @@ class CheckSession(Instrument, RequestOrigins):
         codes = {finding.kind.code for finding in self.findings}
         if "PSM111" in codes:
             self.findings = [one for one in self.findings if one.kind.code != "PSM122"]
-        self.findings = joined(self.findings)
+        self.findings = [
+            one for one in joined(self.findings) if not any(e.holds(one) for e in self.exemptions)
+        ]
         return self.findings
 
     def report(self, finding: Finding) -> None:
@@ -213,7 +222,10 @@ class CheckSession(Instrument, RequestOrigins):
         name = call.name
         question = call.procedure.kind is CallKind.LOCAL and name.startswith("Get_")
         if not question or name in _LOCATED:
-            _ = call.site  # while its frame is there
+            site = call.site  # while its frame is there
+            library = library_site(BOUNDARY)
+            if library != site:
+                call.library = library
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """A call has returned; its request is noted once all checkers have heard of it."""

@@ -156,7 +156,7 @@ def command(
     search before all orders were explored, 2 for wrong usage, and 130 if the search was interrupted
     (143: ended by SIGTERM). The outcome so far is printed then.
     """
-    from pysmpi.checkers.registry import CHECKERS
+    from pysmpi.checkers.registry import CHECKERS, names_of
     from pysmpi.cluster.client import connected, cores
     from pysmpi.explore.database import Database
     from pysmpi.explore.exploration import SYSTEMATIC, ExecutorFactory, SearchLimits, here
@@ -177,9 +177,10 @@ def command(
     if rest["seeds"] is not None:
         raise UsageError("explore: expected no --seeds, which is for pysmpi run")
     rest = {name: value for name, value in rest.items() if name in FIELDS} | {"compute": "none"}
-    usual = not rest["check"]
+    usual = all(name.startswith("-") for name in names_of(rest["check"]))
     if usual:
-        rest["check"] = [name for name in CHECKERS.names() if name not in _NO_ORDER]
+        orders = [name for name in CHECKERS.names() if name not in _NO_ORDER]
+        rest["check"] = [*orders, *rest["check"]]
     algorithms = pairs(coll, "--coll", "bcast=binomial_tree")
     options = check(
         Options(nprocs=nprocs, cfg=parse(cfg), coll=algorithms, **rest), on_command_line
@@ -199,7 +200,8 @@ def command(
     make = ProgramJobs(line, options)
 
     def again(failure: FailingOrder) -> str:
-        kept = line.without(words, [*_OWN, "-n", "-np", "--np", "--compute"])
+        own = [*_OWN, "-n", "-np", "--np", "--compute", *(["--check"] if usual else ())]
+        kept = line.without(words, own)
         if line.arguments:
             kept = kept[: len(kept) - len(line.arguments)]
         first = ["pysmpi", "run", "-n", str(failure.ranks), "--replay-schedule", failure.schedule]
@@ -292,6 +294,12 @@ class _Progress:
             sys.stderr.flush()
 
 
+def _differing(outputs: Sequence[str]) -> list[str]:
+    """The first line that is not the same in all outputs, in each of them."""
+    rows = zip_longest(*(output.strip().splitlines() for output in outputs), fillvalue="")
+    return next((list(row) for row in rows if len(set(row)) > 1), [""] * len(outputs))
+
+
 def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
     """Print the outcome."""
     for failure in found.failures:
@@ -302,10 +310,11 @@ def _show(found: SearchResult, resumed: int, quiet: bool) -> None:
             f"{kind.code} {kind.title}: {len(found.results)} different results",
             err=True,
         )
-        for (schedule, count), output in list(zip(found.results, found.outputs))[:_SHOWN]:
-            first = output.strip().splitlines()
-            shown = f": {first[0][:60]}" if first else ""
-            echo(f"  {count:,} executions, --replay-schedule {schedule}{shown}", err=True)
+        lines = _differing(found.outputs)
+        for (schedule, count), line in list(zip(found.results, lines))[:_SHOWN]:
+            shown = f": {line[:60]}" if line else ""
+            executions = text.count(count, "execution")
+            echo(f"  {executions}, --replay-schedule {schedule}{shown}", err=True)
     if found.divergence is not None:
         echo(f"pysmpi: the program is not deterministic: {found.divergence}", err=True)
     if quiet:

@@ -40,7 +40,7 @@ SPELLINGS: dict[str, tuple[str, str | None]] = {
     "explain": ("--explain", None),
     "report": ("--report", "FILE.json"),
     "on_deadlock": ("--on-deadlock", None),
-    "check": ("--check", "all|NAME,..."),
+    "check": ("--check", "all|NAME|-NAME,..."),
     "fault": ("--fault", "rank=N@TIME|host=NAME@TIME[:slow=F[:for=TIME]]|link=...|jitter:..."),
     "noise": ("--noise", "NAME|FILE.yaml"),
     "on_failure": ("--on-failure", None),

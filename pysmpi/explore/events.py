@@ -93,6 +93,23 @@ def accepts(wanted: int, tag: int) -> bool:
     return wanted in (ANY, tag)
 
 
+def exchangeable(first: str, second: str) -> bool:
+    """Whether two effects at one place are the same in either order: equal ones, and accesses to a
+    file that have no bytes in common or only read (see `FileAccess.effect`).
+    """
+    one, other = first.split(), second.split()
+    if len(one) != 5 or len(other) != 5:
+        return bool(first) and first == second
+    both = one[0] == other[0]
+    if both and one[0] == "reads":
+        return True
+    # Where the file ends matters to a reader, and not to another writer.
+    if not both and one[4] == other[4] == "1":
+        return False
+    begin = 1 if both else 3
+    return int(one[2]) <= int(other[begin]) or int(other[2]) <= int(one[begin])
+
+
 def dependent(first: Decision, second: Decision) -> bool:
     """Whether the order of two events may matter, or one makes the other impossible.
 
@@ -104,7 +121,7 @@ def dependent(first: Decision, second: Decision) -> bool:
     if first.place == second.place:
         if first.kind == second.kind == MATCH or first.kind == second.kind == PROBE:
             return accepts(first.wanted, second.tag) or accepts(second.wanted, first.tag)
-        return not (first.effect and first.effect == second.effect)
+        return not exchangeable(first.effect, second.effect)
     if first.kind in ANSWERS and first.watched is None:
         return first.pids[0] in second.pids
     if second.kind in ANSWERS and second.watched is None:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 
-from pysmpi.checkers import CheckSession, listeners
+from pysmpi.checkers import CheckSession, exemptions, listeners
 from pysmpi.explore.executions import Trial
 from pysmpi.explore.executor import OUTPUT, redirect
 from pysmpi.explore.guide import StrategyGuide
@@ -64,7 +64,8 @@ class ForcedMatch(Instrument):
 def checks_of(options: Options) -> CheckSession | None:
     """The checkers that the options of a run ask for."""
     checkers = listeners(options.check)
-    return CheckSession(checkers, judged) if checkers else None
+    exempt = exemptions(options.check)
+    return CheckSession(checkers, judged, exempt) if checkers else None
 
 
 def judged(job: Job, result: Result, findings: Sequence[Finding]) -> list[Finding]:

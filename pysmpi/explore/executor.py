@@ -23,7 +23,7 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from typing import IO, Any, cast
 
-from pysmpi.checkers import CheckSession, listeners
+from pysmpi.checkers import CheckSession, exemptions, listeners
 from pysmpi.explore.executions import (
     Decider,
     Executions,
@@ -127,7 +127,8 @@ class Executor(Untimed, LimitedExecutions):
         self._work = lambda: found.append(work(self))
         checkers = listeners(job.options.check)
         if checkers:
-            self._session = CheckSession(checkers)
+            exempt = exemptions(job.options.check)
+            self._session = CheckSession(checkers, exemptions=exempt)
             job.instruments.append(self._session)
         job.instruments.append(self)
         copies.prepare()

@@ -225,6 +225,20 @@ def current_site(inside: str | None = None) -> CallSite | None:
     return call_site(inner if inside is None else _innermost(inner, inside) or inner)
 
 
+def library_site(inside: str) -> CallSite | None:
+    """The place that called the innermost running function of a file, if it is in a library."""
+    frame = _innermost(sys._getframe(1), inside)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        origin = _origins.get(file)
+        if origin is None:
+            origin = _origin(file)
+        if origin != _OURS:
+            return _site(frame) if origin == _LIBRARY else None
+        frame = frame.f_back
+    return None
+
+
 def calling_code(inside: str) -> CodeType | None:
     """The code that called the innermost running function of a file, pysmpi's own or not."""
     frame = _innermost(sys._getframe(1), inside)

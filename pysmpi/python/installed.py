@@ -51,6 +51,16 @@ def installed(path: str) -> bool:
     return path.startswith(_all())
 
 
+def package(path: str) -> str:
+    """The name of the package, or the module, that has the file `path`."""
+    own = os.path.splitext(os.path.basename(path))[0]
+    for places in _standard()[::-1]:  # site directories are within those of the standard library
+        for place in places:
+            if path.startswith(place):
+                return path[len(place) :].split(os.sep)[0].removesuffix(".py")
+    return own
+
+
 @cache
 def _standard() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return standard_directories(), site_directories()

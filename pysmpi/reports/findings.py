@@ -10,6 +10,7 @@ from typing import Any
 from pysmpi import text
 from pysmpi.diagnostics import Diagnostic
 from pysmpi.python.frames import CallSite, shorten
+from pysmpi.python.installed import package
 from pysmpi.python.records import record
 
 
@@ -18,13 +19,21 @@ class Place:
     """A line of the program that takes part in a problem: the ranks, and the call there.
 
     `what` is the call as the program made it, such as `Isend(dest=1, tag=7)`, or another use of
-    memory. `note` explains its part in the problem, if the call alone does not.
+    memory. `note` explains its part in the problem, if the call alone does not. `library` is the
+    place in a library that made the call for this line.
     """
 
     ranks: list[int]
     what: str
     site: CallSite | None
     note: str = ""
+    library: CallSite | None = None
+
+    @property
+    def package(self) -> str:
+        """The package, or the module of the program, whose code made the call."""
+        made = self.library or self.site
+        return "" if made is None else package(made.file)
 
     @property
     def line(self) -> str:
@@ -75,7 +84,9 @@ class Finding:
 
     def key(self) -> tuple[Any, ...]:
         """Equal for findings at the same lines, which are shown once."""
-        places = tuple((place.site, place.note, _verb(place.what)) for place in self.places)
+        places = tuple(
+            (place.site, place.library, place.note, _verb(place.what)) for place in self.places
+        )
         return self.code, places, self.rule
 
     def __str__(self) -> str:
@@ -90,12 +101,17 @@ class Finding:
             for place in self.places
         ]
         widths = [min(60, max((len(row[i]) for row in rows), default=0)) for i in range(3)]
-        for row in rows:
+        for row, place in zip(rows, self.places, strict=True):
             cells = [cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)]
             lines.append("  " + "  ".join(cells).rstrip())
+            if place.library is not None:
+                lines.append(f"    made by the package {place.package}: {place.library}")
         lines += [f"  {line}" for line in self.more]
         lines.append(f"  why: {self.rule}")
         lines.append(f"  do: {self.cure}   help: pysmpi explain {self.code}")
+        if self.places and self.places[0].library is not None:
+            left_out = f"-{self.code}:{self.places[0].package}"
+            lines.append(f"  not your code? --check all,{left_out} leaves this out")
         return "\n".join(lines)
 
     def plain(self) -> dict[str, object]:
@@ -112,6 +128,7 @@ class Finding:
                     "file": None if place.site is None else os.fspath(place.site.file),
                     "line": None if place.site is None else place.site.line,
                     "note": place.note,
+                    "library": None if place.library is None else str(place.library),
                 }
                 for place in self.places
             ],

@@ -164,13 +164,17 @@ def _reused(entry: Entry, run: Run, environments: Environments, number: int) -> 
     return Side(**data) if data.pop("key") == _key(entry, run) else None
 
 
+# The first line of a finding, and the lines of the program and of libraries that it names.
+_REPORTED = re.compile(r"PSM\d+|  ranks? \d|    made by ")
+
+
 def findings(entry: Entry, environments: Environments, path: Path) -> list[str]:
     """The findings of all checkers in an entry's programs, and the statuses of these."""
     found = []
     for number, run in enumerate(entry.runs, 1):
         folder = environments.folder / "work" / entry.package / str(number)
         side = _side(entry, run, environments, path, folder, True, ("--check", "all"))
-        reported = [f"    {line}" for line in side.errors.splitlines() if "PSM" in line]
+        reported = [f"    {line}" for line in side.errors.splitlines() if _REPORTED.match(line)]
         found += [f"run {number}: status {side.status}, {side.seconds:.0f} s", *reported]
     return found
 

@@ -6,7 +6,7 @@ import ctypes
 import zlib
 from typing import Any
 
-from pysmpi.checkers.describing import call_text, place, places
+from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.memory import Touch, WatchedRegion, overlap, region_of
 from pysmpi.checkers.memory_of_calls import (
     buffers_of_contribution,
@@ -295,7 +295,7 @@ class BufferChecks(Checker):
                     "complete",
                     [
                         *places(pending.call, pending.prepared, "owns the buffer"),
-                        Place([rank.pid], call_text(call), call.site, "changed before this"),
+                        place(call, "changed before this"),
                     ],
                     "MPI 4.1, section 3.7.2: until an operation is complete, the program does not "
                     "write to its send buffer",

@@ -312,10 +312,10 @@ def _different(history: History, entry: MadeCall) -> Finding:
     for calls in ordered:
         sites: dict[object, list[MpiCall]] = {}
         for call in calls:
-            sites.setdefault(call.site, []).append(call)
+            sites.setdefault((call.site, call.library), []).append(call)
         for same in sites.values():
             pids = sorted(call.rank.pid for call in same)
-            places.append(Place(pids, call_text(same[0]), same[0].site))
+            places.append(Place(pids, call_text(same[0]), same[0].site, "", same[0].library))
     said = " and ".join(
         f"{calls[0].name} in {text.ranks(call.rank.pid for call in calls)}" for calls in ordered
     )
@@ -339,9 +339,15 @@ def _missing(history: History, entry: MadeCall) -> Finding:
     absent = [pid for pid in history.pids if pid not in entry.calls]
     sites: dict[object, list[MpiCall]] = {}
     for call in entry.calls.values():
-        sites.setdefault(call.site, []).append(call)
+        sites.setdefault((call.site, call.library), []).append(call)
     places = [
-        Place(sorted(call.rank.pid for call in calls), call_text(calls[0]), calls[0].site)
+        Place(
+            sorted(call.rank.pid for call in calls),
+            call_text(calls[0]),
+            calls[0].site,
+            "",
+            calls[0].library,
+        )
         for calls in sites.values()
     ]
     return Finding(

@@ -281,7 +281,8 @@ class LeakChecks(Checker):
             if outcomes[pid].state is not RankState.FINISHED:
                 continue
             for call in calls:
-                counts.setdefault((call.site, call.name), (call, []))[1].append(pid)
+                key = call.site, call.library, call.name
+                counts.setdefault(key, (call, []))[1].append(pid)
         for call, pids in counts.values():
             self.session.report(_leak(call, pids))
 
@@ -294,7 +295,7 @@ def _leak(call: MpiCall, pids: list[int]) -> Finding:
     return Finding(
         Leak,
         f"the {noun} that {call.name} returned is not freed before MPI.Finalize{each}",
-        [Place(ranks, call_text(call), call.site, "made here")],
+        [Place(ranks, call_text(call), call.site, "made here", call.library)],
         f"MPI 4.1, sections 2.5.1 and {section}: a program frees every object that it has made",
         f"call {release}() on the {noun} after its last use",
     )

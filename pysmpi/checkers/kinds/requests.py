@@ -282,7 +282,8 @@ class RequestChecks(Checker):
                 continue
             active = tracked.started is not None and tracked.operation.request is not None
             start = tracked.started or tracked.call
-            key = (tracked.call.site, start.site, active, tracked.started is None)
+            unstarted = tracked.started is None
+            key = tracked.call.site, start.site, start.library, active, unstarted
             groups.setdefault(key, (tracked, []))[1].append(pid)
         for tracked, pids in groups.values():
             if tracked.started is None:
@@ -317,7 +318,7 @@ def _over(tracked: Tracked, call: MpiCall, result: object) -> bool:
 
 
 def _rows(call: MpiCall, pids: list[int], note: str = "") -> list[Place]:
-    return [Place(sorted(set(pids)), call_text(call), _site(call), note)]
+    return [Place(sorted(set(pids)), call_text(call), _site(call), note, call.library)]
 
 
 def _site(call: MpiCall) -> CallSite | None:

@@ -438,7 +438,8 @@ class MpiCall:
     """
 
     __slots__ = (
-        "procedure", "rank", "values", "fiber", "handles", "started", "_site", "__weakref__",
+        "procedure", "rank", "values", "fiber", "handles", "started", "library", "_site",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
@@ -453,6 +454,8 @@ class MpiCall:
         # The sends, receives and other requests of the kernel that it has started, in this order.
         # They are noted only in runs with a listener of calls.
         self.started: list[KernelRequest] = []
+        # The place in a library that made the call, noted only in runs with checkers.
+        self.library: CallSite | None = None
         self._site: CallSite | None = None
 
     @property

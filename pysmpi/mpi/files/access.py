@@ -9,6 +9,8 @@ ROMIO"); otherwise each accesses its range independently.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +32,18 @@ from pysmpi.mpi.point_to_point.operations import RequestOperation
 
 # The message of a process about its part: its begin and end in the file.
 RANGE_BYTES = 16
+
+
+# The effect of a call that asks for the length of a file.
+MEASURE = f"reads {sys.maxsize} {sys.maxsize} {sys.maxsize} 1"
+
+
+def take_turn(rank: Rank, side: FileSide, effect: str) -> None:
+    """Wait for the turn at the file, where the order of accesses is chosen."""
+    control = rank.engine.control
+    if control is not None:
+        place = f"file {os.path.realpath(side.file.storage.path)}"
+        control.turn(rank.process, place, "", effect)
 
 
 class FileAccess(RequestOperation):
@@ -78,6 +92,21 @@ class FileAccess(RequestOperation):
     def place(self, position: int) -> None:
         """Compute the places of the data in the file."""
         self.pieces = self.side.view.pieces(position, self.nbytes)
+
+    def effect(self) -> str:
+        """The effect on the file, for `pysmpi.explore.events.exchangeable`.
+
+        Its words are the kind, the first byte and the last one plus 1, the first byte of which a
+        reader sees a change, and whether the length of the file changes or matters. A reader at
+        the end of the file sees how long it is.
+        """
+        low, high = self.pieces.low, self.pieces.high
+        end = self.side.file.storage.size()
+        if not self.write:
+            return f"reads {low} {high if high <= end else sys.maxsize} {low} 0"
+        if high <= end:
+            return f"writes {low} {high} {low} 0"
+        return f"writes {low} {high} {min(low, end)} 1"
 
     def way(self) -> list[DiskStep]:
         """The work of the disk."""

@@ -15,7 +15,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.files.access import CollectiveAccess, FileAccess
+from pysmpi.mpi.files.access import CollectiveAccess, FileAccess, take_turn
 from pysmpi.mpi.files.pointers import FileSide, OpenFile
 from pysmpi.mpi.point_to_point.requests import Request
 
@@ -119,6 +119,9 @@ def start(
     process.finish_compute()
     access, position = new_access(file, rank, write, where, buf, name)
     unit = access.side.view.unit
+    if rank.engine.control is not None and name is None and access.nbytes:
+        access.place(position * unit)
+        take_turn(rank, access.side, access.effect())
     access.begin(position * unit)
     if where is INDIVIDUAL:
         access.side.pointer = position + access.nbytes // unit

@@ -16,6 +16,7 @@ from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.communicators.intracomm import Intracomm
 from pysmpi.mpi.datatypes.datatypes import BYTE, Datatype, _reference
 from pysmpi.mpi.files import representations as file_representations
+from pysmpi.mpi.files.access import MEASURE, take_turn
 from pysmpi.mpi.files.calls import DataAccess, offset_argument, sequential
 from pysmpi.mpi.files.disks import disk_of
 from pysmpi.mpi.files.pointers import FileSide, OpenFile
@@ -197,6 +198,7 @@ class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE,
     def Get_size(self) -> int:
         """Return the file size."""
         self._visit()
+        take_turn(current(), self._live(), MEASURE)
         try:
             return self._live().file.storage.size()
         except FileError as error:
@@ -372,6 +374,8 @@ class File(DataAccess, WithErrhandler, Handle, kind=0, null=0, error=c.ERR_FILE,
         """Update the individual file pointer."""
         number, route = offset_argument(offset), cint(whence)
         side = self._seekable()
+        if route == c.SEEK_END:
+            take_turn(current(), side, MEASURE)
         try:
             side.pointer = side.sought(number, route, side.pointer)
         except FileError as error:
