@@ -186,7 +186,7 @@ class MessageChecks(Checker):
     def __init__(self) -> None:
         self.pending: dict[Send, SentMessage] = {}
         self.failures: list[tuple[BaseException, Finding]] = []
-        self.described: set[tuple[object, str]] = set()
+        self.described: set[tuple[int, object, str]] = set()
 
     def begin(self, simulation: Simulation) -> None:
         """Remember the communicators of the run."""
@@ -212,8 +212,9 @@ class MessageChecks(Checker):
                 sizes = too_small(spec, call.arguments.get("source"))
                 if sizes is not None and call.kind is CallKind.POINT_TO_POINT:
                     wrong = f"{text.count(sizes[0], 'byte')} of a buffer of {sizes[1]:,}"
-            if wrong is not None and (call.site, wrong) not in self.described:
-                self.described.add((call.site, wrong))
+            key = call.rank.pid, call.site, wrong or ""
+            if wrong is not None and key not in self.described:
+                self.described.add(key)
                 self.session.report(
                     Finding(
                         TypesDiffer,

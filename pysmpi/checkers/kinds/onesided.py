@@ -273,9 +273,9 @@ class OneSidedChecks(Checker):
 
     def _inside_fence(self, state: SideState, call: MpiCall) -> None:
         fence = state.fence
-        if fence is None or ("fence", fence.site, call.site) in self.reported:
+        if fence is None or ("fence", call.rank.pid, fence.site, call.site) in self.reported:
             return
-        self.reported.add(("fence", fence.site, call.site))
+        self.reported.add(("fence", call.rank.pid, fence.site, call.site))
         self.session.report(
             Finding(
                 EpochError,
