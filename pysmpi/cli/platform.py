@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from pysmpi.cli.echo import echo
 from pysmpi.cli.main import USAGE, complain
 from pysmpi.cli.platform_make import fit, new
 from pysmpi.errors import UsageError
+
+if TYPE_CHECKING:
+    from pysmpi.platform.model import Platform
 
 GRAPHS = ("graphml", "gexf", "json")
 FORMS = ("yaml", "xml", *GRAPHS)
@@ -37,10 +41,26 @@ def check(file: str) -> int:
         report.problems += wrong_options(file)
     if report.ok:
         echo(str(report))
+        if report.platform is not None:
+            _note_unlikely(report.platform)
         return 0
     for problem in report.problems:
         complain(problem)
     return USAGE
+
+
+def _note_unlikely(platform: Platform) -> None:
+    """Print a note if a machine has other figures than the network of its measured preset."""
+    from pysmpi.network.kinds.fluid import network_of
+    from pysmpi.network.measured import load as load_curves
+    from pysmpi.network.presets import HYBRID
+
+    preset = HYBRID.get(platform.preset)
+    if preset is None or not preset.measured or len(platform.hosts) < 2:
+        return
+    unlikely = load_curves(preset.measured).far_from(*network_of(platform))
+    if unlikely:
+        echo(f"note: {platform.source}: preset {platform.preset}: {unlikely}", err=True)
 
 
 @command.command("show")

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from pysmpi.network.flows import ENVELOPE, Sized
+from pysmpi.platform.units import format_bandwidth, format_time
 from pysmpi.python.records import record
 
 CURVES = Path(__file__).parent / "curves"
@@ -112,6 +113,27 @@ class MeasuredPreset:
                 {size: 1.0 / rate - size / largest
                  for size, rate in zip(pairs.sizes, pairs.values, strict=True)}
             )  # fmt: skip
+
+    def far_from(self, latency: float, bandwidth: float) -> str:
+        """What is unlikely in the figures of a network of this kind; an empty text if nothing.
+
+        A mistake of bits for bytes is a factor of 8.
+        """
+        if self.bandwidth is not None:
+            ratio = bandwidth / self.bandwidth.values[-1]
+            if not 1.0 / 6.0 < ratio < 6.0:
+                return (
+                    f"the bandwidth {format_bandwidth(bandwidth)} is {ratio:.2f} times that of the "
+                    "measured machine (Gbps are bits a second, GBps are bytes)"
+                )
+        if self.latency is not None:
+            ratio = latency / self.latency.values[0]
+            if not 0.05 < ratio < 20.0:
+                return (
+                    f"the latency {format_time(latency)} is {ratio:.2f} times that of the measured "
+                    "machine"
+                )
+        return ""
 
     def checked(self) -> str:
         """A sentence on the tables, not used for the fit, against which the preset was checked."""

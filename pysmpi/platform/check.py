@@ -28,11 +28,12 @@ _MOST_LINKS = 1_000_000
 
 @dataclass(slots=True)
 class Report:
-    """The outcome of `check`: the contents of the file, or its errors, one line each."""
+    """The outcome of `check`: the platform and its contents, or its errors, one line each."""
 
     source: str
     summary: str = ""
     problems: list[str] = field(default_factory=list)
+    platform: Platform | None = None
 
     @property
     def ok(self) -> bool:
@@ -51,6 +52,7 @@ def check(path_or_name: str | os.PathLike[str]) -> Report:
     except UsageError as error:
         report.problems.append(str(error))
         return report
+    report.platform = platform
     report.summary = f"{platform.source}: {summary(platform)}"
     unreachable = _unreachable(platform)
     if unreachable:

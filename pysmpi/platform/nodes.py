@@ -218,7 +218,8 @@ class Node:
         """One of some words."""
         text = self.text()
         if text not in known:
-            raise self.error(f'expected one of {", ".join(known)}, got "{text}"')
+            hint = did_you_mean(text.lower(), known, '"{}"')
+            raise self.error(f'expected one of {", ".join(known)}, got "{text}"{hint}')
         return text
 
     def parse(self, reader: Callable[[str], _T]) -> _T:

@@ -90,6 +90,34 @@ _SIZE = _Kind(
 )
 
 
+# Other spellings of units, in this order, and those of this module.
+_SPELLINGS = (
+    (r"\s+", ""),
+    (r"\u00b5|\u03bc", "u"),
+    (r"(?i)bits?(?=/|ps|$)", "b"),
+    (r"(?i)bytes?(?=/|ps|$)", "B"),
+    (r"/se?c?o?n?d?$", "ps"),
+    (r"(?i)usecs?$|microseconds?$", "us"),
+    (r"(?i)nsecs?$|nanoseconds?$", "ns"),
+    (r"(?i)msecs?$|milliseconds?$", "ms"),
+    (r"(?i)secs?$|seconds?$", "s"),
+    (r"gb(?=ps)", "Gb"),
+    (r"mb(?=ps)", "Mb"),
+    (r"(?i)flop/s$|flops?$|flopps$", "f"),
+)
+
+
+def _meant(text: str, kind: _Kind) -> str:
+    """`; did you mean "..."?` if a usual spelling of a quantity is one of `kind`."""
+    same = text.strip()
+    for pattern, spelling in _SPELLINGS:
+        same = re.sub(pattern, spelling, same)
+    match = _NUMBER.match(same)
+    if match is None or same == text or same[match.end() :] not in kind.units:
+        return ""
+    return f'; did you mean "{same}"?'
+
+
 def _parse(text: str, kind: _Kind, bare: bool) -> float:
     stripped = text.strip()
     match = _NUMBER.match(stripped)
@@ -106,7 +134,9 @@ def _parse(text: str, kind: _Kind, bare: bool) -> float:
     else:
         known = kind.units.get(unit)
         if known is None:
-            raise UsageError(f'expected {kind.name}, e.g. {kind.examples}, got "{text}"')
+            raise UsageError(
+                f'expected {kind.name}, e.g. {kind.examples}, got "{text}"{_meant(text, kind)}'
+            )
         factor = known
     return checked(number * factor, kind.name, f'"{text}"')
 

@@ -52,6 +52,10 @@ from pysmpi.text import real, whole
 ROOT = "_world_"
 
 SHARINGS = (SHARED, FATPIPE, SPLIT)
+# Generations of InfiniBand without a measured preset.
+_UNMEASURED = ("sdr", "ddr", "qdr", "fdr", "xdr", "gdr")
+# Keys of a file that clusters do not have.
+_OF_FILES = ("preset", "config", "models", "sources", "description", "profiles", "routing")
 # Names of the factors of model hybrid, the default first (`pysmpi.network.presets`).
 PRESETS = ("neutral", "smpi", "ethernet", "infiniband", "slingshot") + (
     "ethernet-1g",
@@ -126,7 +130,7 @@ def _read(top: Node, source: str) -> PlatformDef:
         [node.text() for node in keys["sources"].items()] if "sources" in keys else [],
         _read_texts(keys["config"]) if "config" in keys else {},
         known,
-        keys["preset"].choice(PRESETS) if "preset" in keys else PRESETS[0],
+        _read_preset(keys["preset"]) if "preset" in keys else PRESETS[0],
         _read_models(keys["models"]) if "models" in keys else {},
         profiles=[_read_profile(node) for node in keys["profiles"].items()]
         if "profiles" in keys else [],
@@ -336,7 +340,21 @@ def _read_latency(keys: Mapping[str, Node]) -> float:
     return keys["latency"].parse(parse_time) if "latency" in keys else 0.0
 
 
+def _read_preset(node: Node) -> str:
+    name = node.text().lower()
+    if name.startswith("infiniband-") and name.rpartition("-")[2] in _UNMEASURED:
+        raise node.error(
+            "expected a measured preset such as infiniband-edr, -hdr or -ndr, got "
+            f'"{node.text()}"; no table of this generation is known: "pysmpi platform fit" makes a '
+            "machine from your OSU output"
+        )
+    return node.choice(PRESETS)
+
+
 def _read_cluster(node: Node, known: Known) -> ClusterDef:
+    for key, value in node.entries().items():
+        if key in _OF_FILES:
+            raise value.error(f'expected "{key}" at the top of the file, got it in a cluster')
     keys = node.fields(_CLUSTER_REQUIRED, _CLUSTER_OPTIONAL)
     inside = _read_inside(keys, known)
     name = keys["name"].text()
