@@ -33,8 +33,8 @@ class Incomplete(Diagnostic):
     """A non-blocking operation was started, and no `Wait` or successful `Test` completed it.
 
     The report names the line that started the operation. The request may have been dropped, or the
-    program ended before a `Wait`. `Free` of a receive that no call has completed, and of a
-    collective or one-sided operation, is reported too. `Free` of an active send is allowed.
+    program ended before a `Wait`. `Free` of a collective or one-sided operation, and of an active
+    persistent receive, is reported too. `Free` of other sends and receives is allowed.
 
     ## Why it is bad
 
@@ -134,7 +134,7 @@ class ObjectLost(Diagnostic):
 
 
 _RECEIVE = (
-    "3.7.3: an active receive is not freed, as nothing shows afterwards that the message is there"
+    "3.9: an active receive is not freed, as nothing shows afterwards that the message is there"
 )
 _COLLECTIVE = "6.12: the request of a non-blocking collective call is not freed"
 _ACCESS = "12.3.5: the request of a one-sided call is not freed"
@@ -213,16 +213,15 @@ class RequestChecks(Checker):
                     self.tracked[id(operation)] = Tracked(handle, operation, call)
 
     def _look_at_freed(self, tracked: Tracked, call: MpiCall) -> None:
-        """Report a freed request whose operation nobody sees to its end, unless it is a send."""
+        """Report a freed request that MPI does not let a program free."""
         operation, pids = tracked.operation, [call.rank.pid]
         active = id(operation) in self.active
         self.active.discard(id(operation))
-        if isinstance(operation, SendOperation | NoOperation) or tracked.verified:
+        if isinstance(operation, SendOperation | NoOperation | PairOperation) or tracked.verified:
             return
-        if isinstance(operation, ReceiveOperation | PairOperation):
-            if getattr(operation, "cancelled", False) or (tracked.persistent and not active):
-                return
-            self.session.report(_freed(tracked, call, _RECEIVE))
+        if isinstance(operation, ReceiveOperation):
+            if tracked.persistent and active and not operation.cancelled:
+                self.session.report(_freed(tracked, call, _RECEIVE))
         elif isinstance(operation, CollectiveOperation) and not tracked.persistent:
             self.session.report(_freed(tracked, call, _COLLECTIVE))
         elif isinstance(operation, AccessOperation):
