@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import array
 import collections
+import copyreg
+import functools
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -123,6 +125,15 @@ class Values:
             self.parts.append(("code", value.co_filename, value.co_firstlineno, value.co_qualname))
         elif kind in (bytearray, array.array):
             self.parts.append((kind.__name__, getattr(value, "typecode", ""), bytes(value)))
+        elif kind is types.MappingProxyType:
+            self.mapping(value)
+        elif kind in (types.GenericAlias, types.UnionType):
+            self.parts.append((kind.__name__,))
+            self.value(getattr(value, "__origin__", None))
+            self.value(value.__args__)
+        elif kind is functools.cached_property:
+            self.parts.append((kind.__name__, value.attrname))
+            self.value(value.func)
         elif kind in (staticmethod, classmethod):
             self.parts.append((kind.__name__,))
             self.value(value.__func__)
@@ -168,7 +179,11 @@ class Values:
         plain = kind.__base__
         while plain is not object and plain is not None and plain.__module__ in self.own:
             plain = plain.__base__
-        if plain is not object:
+        if plain is tuple:
+            self.parts.append(len(value))  # type: ignore[arg-type]
+            for one in tuple.__iter__(value):  # type: ignore[arg-type]
+                self.value(one)
+        elif plain is not object:
             # The part of a class of C code or of a library.
             if any(getattr(kind, name, None) is not getattr(plain, name, None) for name in _CHOSEN):
                 raise Opaque
@@ -190,7 +205,8 @@ class Values:
             self.parts.append((repr(value),))
             return
         try:
-            made = value.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(type(value))
+            made = value.__reduce_ex__(4) if reduce is None else reduce(value)
         except Exception:  # of any kind: the object cannot be copied
             raise Opaque from None
         if isinstance(made, str):

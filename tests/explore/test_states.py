@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -50,6 +54,31 @@ class Slots:
         self.one = one
 
 
+@dataclasses.dataclass
+class Data:
+    """A class whose description is in a view of a dictionary."""
+
+    one: int
+    more: list[int | None] = dataclasses.field(default_factory=list)
+
+
+class Pair(NamedTuple):
+    """A tuple with names."""
+
+    first: Any
+    second: Any
+
+
+class Cached:
+    """A class with an attribute that is computed once."""
+
+    number = 1
+
+    @functools.cached_property
+    def one(self) -> int:
+        return self.number
+
+
 class Derived(dict[str, int]):
     """A dictionary with attributes."""
 
@@ -67,6 +96,13 @@ def derived(number: int) -> Derived:
     """A dictionary with an attribute."""
     found = Derived(one=1)
     found.number = number
+    return found
+
+
+def computed(again: bool) -> Cached:
+    """An instance whose attribute may have been computed."""
+    found = Cached()
+    assert not again or found.one
     return found
 
 
@@ -98,6 +134,15 @@ DIFFERENT: dict[str, tuple[Any, Any]] = {
     "empty lists": ([SAME[1:]] * 2, [[], []]),
     "instances": (Own(1), Own(2)),
     "slots": (Slots(1), Slots(2)),
+    "fields": (Data(1), Data(2)),
+    "lists in fields": (Data(1), Data(1, [None])),
+    "tuples with names": (Pair(1, SAME), Pair(1, [2])),
+    "shared lists in tuples": (Pair(SAME, SAME), Pair([1], [1])),
+    "attributes that are computed once": (computed(False), computed(True)),
+    "patterns": (re.compile("a"), re.compile("b")),
+    "kinds of lists": (list[int], list[str]),
+    "one of two kinds": (int | None, str | None),
+    "views of dictionaries": (MappingProxyType({1: SAME}), MappingProxyType({1: [2]})),
     "attributes of a dictionary": (derived(1), derived(2)),
     "iterators of lists": (iter([1, 2]), advanced(iter([1, 2]), 1)),
     "iterators of ranges": (iter(range(3)), advanced(iter(range(3)), 1)),
