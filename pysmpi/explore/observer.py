@@ -19,6 +19,7 @@ from pysmpi.explore.strategy import Strategy
 from pysmpi.kernel.choices import NO, ORDER, PROBE, SEND, TEST, TURN, Alternative, Control, Gate
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.rma.window import RemoteAccess
 from pysmpi.ranks.simulation import Simulation
 
 
@@ -118,6 +119,8 @@ class Observer:
         self._of: dict[KernelRequest, int] = {}  # pasts of requests
         self._collective: dict[AbstractProcess, int] = {}
         self._places: dict[str, int] = {}
+        # The accesses of a process at a place that have taken effect.
+        self._accesses: dict[tuple[AbstractProcess, str], int] = {}
 
     def beginning(self) -> Observer | None:
         """The observer of the beginning that this execution shares with others."""
@@ -326,6 +329,14 @@ class Observer:
         states = self._states
         if gate is not None:
             process = gate.process
+            if gate.act is not None:
+                before = self._accesses.get((process, gate.place), 0)
+                past = self._of.get(gate.request, 0) | before
+                self.pasts.append(past)
+                past |= bit | self._places.get(gate.place, 0)
+                self._places[gate.place] = past
+                self._of[gate.request] = self._accesses[process, gate.place] = past
+                return
             self._answered = gate.request
             if states is not None:
                 if gate.kind == TEST and option.answer == NO:
@@ -433,8 +444,19 @@ class Observer:
     def parked(self, gate: Gate) -> None:
         """A process waits for a decision."""
         past = self._past.get(gate.process, 0)
+        if gate.act is not None:
+            self._of[gate.request] = past
         self._arrives(Offer(gate.place, -1, -1, -1, past))
         self._changes(gate.process)
+
+    def settled(self, process: AbstractProcess, place: str, reached: bool) -> None:
+        """A process knows that its accesses at a place, or those that reached it, are over."""
+        past = self._past.get(process, 0)
+        for (origin, where), done in self._accesses.items():
+            if where == place and (reached or origin is process):
+                past |= done
+        if past:
+            self._past[process] = past
 
     def matched(self, send: Send, receive: Receive) -> None:
         """A message and a receive match, by a decision or as the only possibility."""
@@ -449,6 +471,8 @@ class Observer:
         self._of[receive] = sender
         if send.payload is None:
             self._collective[receiver] = self._collective.get(receiver, 0) | sender
+            if sender:  # it may complete a collective operation for which the receiver tests
+                self._arrives(Offer("", receiver.pid, -1, -1, sender))
             return
         past = sender | mine
         control = self.control
@@ -467,6 +491,8 @@ class Observer:
         for request in requests:
             if type(request) is KernelRequest and request is not self._answered:
                 self._vague = True
+            if isinstance(request.payload, RemoteAccess) and request.payload.gate is not None:
+                found |= self._of.get(request.payload.gate.request, 0)
             found |= self._of.pop(request, 0)
         if found != past:
             self._past[process] = found

@@ -83,7 +83,7 @@ class Gate:
     """A process that waits for a decision.
 
     `answers()` returns the possible answers, if there are several. `free()` returns whether the
-    turn can come now.
+    turn can come now. With `act()` the process does not wait: this is what happens at the turn.
     """
 
     def __init__(self, process: AbstractProcess, kind: str, name: str, place: str) -> None:
@@ -94,6 +94,7 @@ class Gate:
         self.effect: str = ""
         self.answers: Any = None
         self.free: Any = None
+        self.act: Any = None
         # The requests on which the answer depends, by answer; None if it depends on other things.
         self.requests: Optional[dict[str, KernelRequest]] = None
         self.answer: str = ""
@@ -399,6 +400,9 @@ class Control:
 
     def _open(self, gate: Gate, answer: str) -> None:
         self.gates = [waiting for waiting in self.gates if waiting is not gate]
+        if gate.act is not None:
+            gate.act()
+            return
         pid = gate.process.pid
         if gate.kind == TEST and answer == NO:
             self.refused[pid] = self.refused.get(pid, 0) + 1
@@ -413,7 +417,7 @@ class Control:
         Without tests, processes whose turns cannot come continue: their callers wait as without a
         control.
         """
-        gates = self.gates
+        gates = [gate for gate in self.gates if gate.act is None]
         if len(gates) == 0:
             return False
         tests = [gate for gate in gates if gate.kind == TEST]
@@ -425,15 +429,18 @@ class Control:
 
     # Processes wait for decisions.
 
-    def wait(self, gate: Gate) -> str:
-        """Let the running process wait for a decision; return the answer."""
-        gate.process.finish_compute()
+    def _park(self, gate: Gate) -> None:
         engine = self.engine
         engine.order += 1
         gate.order = engine.order
         self.gates.append(gate)
         if self.observer is not None:
             self.observer.parked(gate)
+
+    def wait(self, gate: Gate) -> str:
+        """Let the running process wait for a decision; return the answer."""
+        gate.process.finish_compute()
+        self._park(gate)
         try:
             gate.process.wait([gate.request])
         except BaseException:
@@ -450,6 +457,23 @@ class Control:
         gate.effect = effect
         gate.free = free
         self.wait(gate)
+
+    def later(
+        self, process: AbstractProcess, place: str, action: str, effect: str, free: Any, act: Any
+    ) -> Gate:
+        """Let `act()` happen at a turn at a place; the process goes on."""
+        number = self.serial(place, process.pid, -2)
+        gate = Gate(process, TURN, f"{action} {place} {process.pid}#{number}", place)
+        gate.effect = effect
+        gate.free = free
+        gate.act = act
+        self._park(gate)
+        return gate
+
+    def settled(self, process: AbstractProcess, place: str, reached: bool) -> None:
+        """A process knows that its accesses at a place, or all that have `reached` it, are over."""
+        if self.observer is not None:
+            self.observer.settled(process, place, reached)
 
     def ask(
         self,

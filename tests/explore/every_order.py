@@ -14,15 +14,44 @@ the same program for mpi4py.
 | `("follow", rank, tag)` | a probe, and a receive from the source and tag of its status |
 | `("mprobe", rank, tag)` | a matched probe and its receive |
 | `("iprobe", rank, tag)` | a test for a message |
+| `("improbe", rank, tag)` | a matched test for a message, and its receive |
+| `("poll", rank, tag)` | tests for a message until there is one, and a receive |
 | `("issend", rank, tag)` | begins a synchronous send |
+| `("isend", rank, tag)` | begins a buffered send |
 | `("irecv", rank, tag)` | begins a receive |
+| `("init_send", rank, tag)` | makes and starts a persistent synchronous send |
+| `("init_recv", rank, tag)` | makes and starts a persistent receive |
+| `("start", i)` | starts a persistent request again if it is complete; `i` is its operation |
+| `("psend", rank, tag)` | makes and starts a partitioned send of two partitions |
+| `("precv", rank, tag)` | makes and starts a partitioned receive of two partitions |
+| `("pready", i, part)` | a partition of the send of operation `i` is ready |
+| `("parrived", i, part)` | a test of a partition of the receive of operation `i` |
+| `("ibarrier",)` | begins a barrier of all ranks |
 | `("cancel",)` | cancels the first request, if it is a receive from any rank, and waits for it |
 | `("test",)` | a test of the first request that is not complete |
-| `("testany",)` | a test of all requests |
+| `("spin",)` | tests of the first request until it is complete |
+| `("status",)` | a test of the first request that does not end it |
+| `("testany",)` | a test for one of all requests |
+| `("testsome",)` | a test for some of all requests |
+| `("testall",)` | a test of all requests |
 | `("waitany",)` | waits for one of the requests |
 | `("waitsome",)` | waits for some of the requests |
 | `("waitall",)` | waits for all requests |
 | `("barrier",)` | a barrier of all ranks |
+| `("add", rank)` | an accumulate to the first window, without its end |
+| `("fetch", rank)` | the same, and its end; the value before it is a result |
+| `("swap", rank, value)` | a compare-and-swap in the first window, and its end |
+| `("flush", rank)` | the end of all accumulates to a rank |
+| `("lock", rank, exclusive)` | a lock of the second window |
+| `("put", rank)` | a put to the second window, and its end |
+| `("get", rank)` | a get from the second window, and its end |
+| `("plus", rank)` | an accumulate to the second window |
+| `("unlock", rank)` | the end of the lock |
+| `("write",)` | writes to a file at the shared pointer |
+| `("words",)` | a barrier; the windows and the file are results |
+
+The first window is open for accesses from the beginning to the end. Messages with a fourth entry
+are of a second communicator.
 """
 
 from __future__ import annotations
@@ -46,6 +75,7 @@ class Message(NamedTuple):
     tag: int
     value: int
     waits: bool  # whether its sender waits
+    comm: int = 0
 
 
 class Posted(NamedTuple):
@@ -59,6 +89,8 @@ class Posted(NamedTuple):
     value: int
     label: int
     sent: int = -1  # the value of the message of a send
+    comm: int = 0
+    kind: str = ""  # of a request that is neither a send nor a receive
 
 
 class RankState(NamedTuple):
@@ -70,26 +102,53 @@ class RankState(NamedTuple):
     log: tuple[Any, ...]
 
 
+class Access(NamedTuple):
+    """An access to a word of a window that has not taken effect."""
+
+    origin: int
+    place: int
+    label: int
+    value: int
+    expected: int | None = None  # of a compare-and-swap
+
+
 class State(NamedTuple):
     """A state of the whole program."""
 
     ranks: tuple[RankState, ...]
     messages: tuple[Message, ...]
     taken: frozenset[int]  # values of synchronous messages that were received
+    words: tuple[int, ...] = ()  # of both windows
+    accesses: tuple[Access, ...] = ()
+    fetched: tuple[tuple[int, int], ...] = ()  # origins, and what accesses have found
+    locks: frozenset[tuple[int, int, bool]] = frozenset()  # ranks, owners, whether exclusive
+    file: tuple[int, ...] = ()
+    ready: frozenset[tuple[int, int, int]] = frozenset()  # ranks, operations, partitions
 
 
 def accepts(posted: Posted, message: Message) -> bool:
     """Whether a receive fits a message."""
-    return posted.source in (ANY, message.source) and posted.tag in (ANY, message.tag)
+    return (
+        posted.comm == message.comm
+        and posted.source in (ANY, message.source)
+        and posted.tag in (ANY, message.tag)
+    )
 
 
 def open_receive(posted: Posted) -> bool:
     """Whether a request is a receive without a message."""
-    return posted.value < 0 and posted.sent < 0
+    return posted.value < 0 and posted.sent < 0 and not posted.kind
 
 
-def complete(state: State, posted: Posted) -> bool:
+def complete(program: Program, state: State, rank: int, posted: Posted) -> bool:
     """Whether a request is complete."""
+    if posted.kind == "ibarrier":
+        calls = same_calls(program, rank, posted.label, "ibarrier")
+        return all(other.step > step for other, step in zip(state.ranks, calls))
+    if posted.kind == "psend":
+        return {(rank, posted.label, 0), (rank, posted.label, 1)} <= state.ready
+    if posted.kind == "precv":
+        return all(arrived(program, state, rank, posted.label, part) for part in range(2))
     return posted.value >= 0 if posted.sent < 0 else posted.sent in state.taken
 
 
@@ -118,7 +177,7 @@ def value_of(rank: int, step: int) -> int:
 def outcomes(program: Program) -> set[Any]:
     """All results of a program: the logs of its ranks, or `DEADLOCK`."""
     ranks = tuple(RankState(0, None, (), ()) for _ in program)
-    start = State(ranks, (), frozenset())
+    start = State(ranks, (), frozenset(), (0,) * 2 * len(program))
     seen = {start}
     stack = [start]
     results: set[Any] = set()
@@ -137,6 +196,12 @@ def outcomes(program: Program) -> set[Any]:
 
 def after(program: Program, state: State) -> Iterator[State]:
     """The states that can follow a state."""
+    for i, access in enumerate(state.accesses):
+        if not any(
+            (other.origin, other.place) == (access.origin, access.place)
+            for other in state.accesses[:i]
+        ):
+            yield effective(state, i)
     for rank, now in enumerate(state.ranks):
         for posted in now.receives:
             if open_receive(posted):
@@ -159,6 +224,31 @@ def without(state: State, i: int) -> dict[str, Any]:
     return {"messages": state.messages[:i] + state.messages[i + 1 :], "taken": taken}
 
 
+def effective(state: State, i: int) -> State:
+    """The state after an access takes effect."""
+    access = state.accesses[i]
+    words = list(state.words)
+    old = words[access.place]
+    if access.expected is None:
+        words[access.place] += access.value
+    elif old == access.expected:
+        words[access.place] = access.value
+    return state._replace(
+        words=tuple(words),
+        accesses=state.accesses[:i] + state.accesses[i + 1 :],
+        fetched=(*state.fetched, (access.origin, old)) if access.label >= 0 else state.fetched,
+    )
+
+
+def arrived(program: Program, state: State, rank: int, label: int, part: int) -> bool:
+    """Whether a partition of a receive is ready at its sender."""
+    _, source, tag = program[rank][label]
+    before = program[rank][:label]
+    number = sum(op == ("precv", source, tag) for op in before)
+    sends = [i for i, op in enumerate(program[source]) if op == ("psend", rank, tag)]
+    return number < len(sends) and (source, sends[number], part) in state.ready
+
+
 def matched(state: State, rank: int, receive: Posted, i: int) -> State:
     """The state after a receive takes a message."""
     message = state.messages[i]
@@ -176,26 +266,53 @@ def advanced(program: Program, state: State, rank: int, op: Operation) -> Iterat
     done = now._replace(step=now.step + 1, part=None)
     kind = op[0]
     value = value_of(rank, now.step)
-    posted = Posted(op[1], op[2], -1, now.step) if len(op) == 3 else None
-    if kind in ("send", "ssend"):
+    comm = op[3] if len(op) == 4 else 0
+    posted = Posted(op[1], op[2], -1, now.step, comm=comm) if len(op) >= 3 else None
+    if kind in ACCESSES:
+        yield from accessed(program, state, rank, op, value + 1)
+    elif kind in ("send", "ssend"):
         waits = kind == "ssend"
         if now.part is None:
-            message = Message(rank, op[1], op[2], value, waits)
+            message = Message(rank, op[1], op[2], value, waits, comm)
             new = now._replace(part="sent") if waits else done
             yield replaced(state, rank, new, messages=(*state.messages, message))
         elif value in state.taken:
             yield replaced(state, rank, done)
-    elif kind == "issend":
-        message = Message(rank, op[1], op[2], value, True)
-        request = Posted(op[1], op[2], -1, now.step, value)
+    elif kind in ("issend", "isend", "init_send"):
+        message = Message(rank, op[1], op[2], value, kind != "isend", comm)
+        request = Posted(op[1], op[2], -1, now.step, value, comm)
         new = done._replace(receives=(*now.receives, request))
-        yield replaced(state, rank, new, messages=(*state.messages, message))
+        taken = state.taken | {value} if kind == "isend" else state.taken
+        yield replaced(state, rank, new, messages=(*state.messages, message), taken=taken)
+    elif kind == "start":
+        first = program[rank][op[1]]
+        if any(one.label == op[1] for one in now.receives):
+            yield replaced(state, rank, done)
+        elif first[0] == "init_recv":
+            request = Posted(first[1], first[2], -1, op[1])
+            yield replaced(state, rank, done._replace(receives=(*now.receives, request)))
+        else:
+            message = Message(rank, first[1], first[2], value, True)
+            request = Posted(first[1], first[2], -1, op[1], value)
+            new = done._replace(receives=(*now.receives, request))
+            yield replaced(state, rank, new, messages=(*state.messages, message))
+    elif kind in ("psend", "precv", "ibarrier"):
+        request = Posted(ANY, ANY, -1, now.step, kind=kind)
+        yield replaced(state, rank, done._replace(receives=(*now.receives, request)))
+    elif kind == "pready":
+        ready = state.ready | {(rank, op[1], op[2])}
+        yield replaced(state, rank, done, ready=ready)
+    elif kind == "parrived":
+        if any(one.label == op[1] for one in now.receives):
+            yield replaced(state, rank, done._replace(log=(*now.log, None)))
+        if arrived(program, state, rank, op[1], op[2]):
+            yield replaced(state, rank, done._replace(log=(*now.log, 1)))
     elif kind == "cancel":
-        if not now.receives or now.receives[0].sent >= 0 or now.receives[0].source != ANY:
+        if not now.receives or not cancellable(now.receives[0]):
             yield replaced(state, rank, done)
         else:
             yield replaced(state, rank, ended(done, now.receives[0]))
-    elif kind == "irecv":
+    elif kind in ("irecv", "init_recv"):
         assert posted is not None
         yield replaced(state, rank, done._replace(receives=(*now.receives, posted)))
     elif kind == "recv":
@@ -205,12 +322,12 @@ def advanced(program: Program, state: State, rank: int, op: Operation) -> Iterat
             yield replaced(state, rank, new)
         else:
             yield from received(state, rank, now, done)
-    elif kind in ("probe", "follow", "mprobe"):
+    elif kind in ("probe", "follow", "mprobe", "poll"):
         assert posted is not None
         if now.part is None:
             for i in eligible(state, rank, posted):
                 message = state.messages[i]
-                if kind == "mprobe":
+                if kind in ("mprobe", "poll"):
                     new = done._replace(log=(*now.log, message.value))
                     yield replaced(state, rank, new, **without(state, i))
                     continue
@@ -229,12 +346,30 @@ def advanced(program: Program, state: State, rank: int, op: Operation) -> Iterat
         for i in eligible(state, rank, posted):
             log = (*now.log, state.messages[i].source)
             yield replaced(state, rank, done._replace(log=log))
+    elif kind == "improbe":
+        assert posted is not None
+        yield replaced(state, rank, done._replace(log=(*now.log, None)))
+        for i in eligible(state, rank, posted):
+            new = done._replace(log=(*now.log, state.messages[i].value))
+            yield replaced(state, rank, new, **without(state, i))
+    elif kind == "spin":
+        if not now.receives:
+            yield replaced(state, rank, done)
+        elif complete(program, state, rank, now.receives[0]):
+            yield replaced(state, rank, ended(done, now.receives[0]))
+    elif kind == "status":
+        if not now.receives:
+            yield replaced(state, rank, done)
+            return
+        yield replaced(state, rank, done._replace(log=(*now.log, None)))
+        if complete(program, state, rank, now.receives[0]):
+            yield replaced(state, rank, done._replace(log=(*now.log, 1)))
     elif kind == "test":
         if not now.receives:
             yield replaced(state, rank, done)
             return
         yield replaced(state, rank, done._replace(log=(*now.log, None)))
-        if complete(state, now.receives[0]):
+        if complete(program, state, rank, now.receives[0]):
             yield replaced(state, rank, ended(done, now.receives[0]))
     elif kind in ("waitany", "testany"):
         if not now.receives:
@@ -242,19 +377,23 @@ def advanced(program: Program, state: State, rank: int, op: Operation) -> Iterat
         elif kind == "testany":
             yield replaced(state, rank, done._replace(log=(*now.log, None)))
         for one in now.receives:
-            if complete(state, one):
+            if complete(program, state, rank, one):
                 yield replaced(state, rank, ended(done, one))
-    elif kind == "waitsome":
+    elif kind in ("waitsome", "testsome"):
         if not now.receives:
             yield replaced(state, rank, done)
-        ready = [one for one in now.receives if complete(state, one)]
+        elif kind == "testsome":
+            yield replaced(state, rank, done._replace(log=(*now.log, None)))
+        ready = [one for one in now.receives if complete(program, state, rank, one)]
         for size in range(1, len(ready) + 1):
             for some in combinations(ready, size):
                 log = (*now.log, tuple(one.value for one in some))
                 rest = tuple(one for one in now.receives if one not in some)
                 yield replaced(state, rank, done._replace(log=log, receives=rest))
-    elif kind == "waitall":
-        if all(complete(state, one) for one in now.receives):
+    elif kind in ("waitall", "testall"):
+        if kind == "testall" and now.receives:
+            yield replaced(state, rank, done._replace(log=(*now.log, None)))
+        if all(complete(program, state, rank, one) for one in now.receives):
             log = now.log + tuple(one.value for one in now.receives)
             yield replaced(state, rank, done._replace(log=log, receives=()))
     elif kind == "barrier":
@@ -262,15 +401,77 @@ def advanced(program: Program, state: State, rank: int, op: Operation) -> Iterat
             yield replaced(state, rank, now._replace(part="entered"))
         elif all(
             other.step > step or (other.step == step and other.part == "entered")
-            for other, step in zip(state.ranks, barriers(program, rank, now.step))
+            for other, step in zip(state.ranks, same_calls(program, rank, now.step, "barrier"))
         ):
             yield replaced(state, rank, done)
 
 
-def barriers(program: Program, rank: int, step: int) -> list[int]:
-    """The steps of all ranks that are the same barrier as a step of a rank."""
-    number = sum(op == ("barrier",) for op in program[rank][:step])
-    return [[i for i, op in enumerate(ops) if op == ("barrier",)][number] for ops in program]
+def cancellable(posted: Posted) -> bool:
+    """Whether a request is one that `cancel` cancels."""
+    return posted.sent < 0 and posted.source == ANY and not posted.kind
+
+
+def same_calls(program: Program, rank: int, step: int, kind: str) -> list[int]:
+    """The steps of all ranks that are the same collective call as a step of a rank."""
+    number = sum(op[0] == kind for op in program[rank][:step])
+    return [[i for i, op in enumerate(ops) if op[0] == kind][number] for ops in program]
+
+
+ACCESSES = (
+    "add", "fetch", "swap", "flush", "lock", "put", "get", "plus", "unlock", "write", "words",
+)  # fmt: skip
+
+
+def accessed(
+    program: Program, state: State, rank: int, op: Operation, value: int
+) -> Iterator[State]:
+    """The states after steps of an operation on a window or on the file."""
+    now = state.ranks[rank]
+    done = now._replace(step=now.step + 1, part=None)
+    kind = op[0]
+    count = len(program)
+    if kind in ("add", "plus"):
+        place = op[1] + (count if kind == "plus" else 0)
+        access = Access(rank, place, -1, value)
+        yield replaced(state, rank, done, accesses=(*state.accesses, access))
+    elif kind in ("fetch", "swap"):
+        if now.part is None:
+            expected = op[2] if kind == "swap" else None
+            access = Access(rank, op[1], now.step, value, expected)
+            new = now._replace(part="begun")
+            yield replaced(state, rank, new, accesses=(*state.accesses, access))
+        for origin, old in state.fetched:
+            if origin == rank:
+                rest = tuple(one for one in state.fetched if one[0] != rank)
+                new = done._replace(log=(*now.log, old))
+                yield replaced(state, rank, new, fetched=rest)
+    elif kind in ("flush", "unlock"):
+        place = op[1] + (count if kind == "unlock" else 0)
+        if not any((one.origin, one.place) == (rank, place) for one in state.accesses):
+            locks = state.locks
+            if kind == "unlock":
+                locks = frozenset(one for one in locks if one[:2] != (op[1], rank))
+            yield replaced(state, rank, done, locks=locks)
+    elif kind == "lock":
+        if not any(one[0] == op[1] and (op[2] or one[2]) for one in state.locks):
+            yield replaced(state, rank, done, locks=state.locks | {(op[1], rank, op[2])})
+    elif kind == "put":
+        words = list(state.words)
+        words[count + op[1]] = value
+        yield replaced(state, rank, done, words=tuple(words))
+    elif kind == "get":
+        new = done._replace(log=(*now.log, state.words[count + op[1]]))
+        yield replaced(state, rank, new)
+    elif kind == "write":
+        yield replaced(state, rank, done, file=(*state.file, value))
+    elif now.part is None:
+        yield replaced(state, rank, now._replace(part="entered"))
+    elif not state.accesses and all(
+        other.step > step or (other.step == step and other.part == "entered")
+        for other, step in zip(state.ranks, same_calls(program, rank, now.step, "words"))
+    ):
+        words = state.words[rank], state.words[count + rank], *state.file
+        yield replaced(state, rank, done._replace(log=now.log + tuple(words)))
 
 
 def received(state: State, rank: int, now: RankState, done: RankState) -> Iterator[State]:

@@ -1,16 +1,18 @@
 """The search finds the outcomes that a model finds which visits every state.
 
-`PYSMPI_ALL_ORDERS=1` compares 2,000 random programs.
+`PYSMPI_ALL_ORDERS=1` compares 2,000 random programs of messages, and 400 of all calls, in parts
+that can run one after another: a part has the numbers of its programs as its name.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import every_order
 import pytest
+import wider
 from every_order import ANY, DEADLOCK, Program
 
 from pysmpi.explore.executor import Executor
@@ -21,7 +23,17 @@ from pysmpi.job.job import Job
 from pysmpi.job.options import Options
 
 SEEDS = (2084, 2566, 2893)  # programs in which a cancelled receive competes with tests
-COUNT = 2000 if os.environ.get("PYSMPI_ALL_ORDERS") else 25
+ALL = os.environ.get("PYSMPI_ALL_ORDERS") == "1"
+COUNT = 2000 if ALL else 25
+PART = 25 if ALL else 5
+# Of all calls: one program of each theme, and those that have shown errors.
+WIDER = range(400) if ALL else (*range(6), 65)
+
+
+def parts(programs: Sequence[int], size: int) -> list[Any]:
+    """Programs in parts, each of which is a test."""
+    chunks = [programs[i : i + size] for i in range(0, len(programs), size)]
+    return [pytest.param(chunk, id=f"{chunk[0]}-{chunk[-1]}") for chunk in chunks]
 
 
 def logs(program: Program) -> None:
@@ -29,6 +41,15 @@ def logs(program: Program) -> None:
     from mpi4py import MPI
 
     gathered = MPI.COMM_WORLD.gather(tuple(every_order.run(program)))
+    if gathered:
+        print(tuple(gathered))
+
+
+def wider_logs(program: Program) -> None:
+    """Run a program of all calls, and print the logs of all ranks."""
+    from mpi4py import MPI
+
+    gathered = MPI.COMM_WORLD.gather(tuple(wider.run(program)))
     if gathered:
         print(tuple(gathered))
 
@@ -55,18 +76,21 @@ def assert_meets(program: Program) -> SearchResult:
     return result
 
 
-def search(main: Callable[..., Any], ranks: int, *args: Any) -> SearchResult:
-    limits = SearchLimits(sends="buffered", shrink=False, keep_going=True, runs=5000)
+def search(
+    main: Callable[..., Any], ranks: int, *args: Any, sends: str = "buffered"
+) -> SearchResult:
+    limits = SearchLimits(sends=sends, shrink=False, keep_going=True, runs=5000, timeout=600.0)
     options = Options(nprocs=ranks, compute="none")
     return Explorer(
         Executor(lambda: Job(FunctionProgram(main, args), options)), ranks, limits
     ).run()
 
 
-def assert_same(program: Program) -> SearchResult:
+def assert_same(program: Program, main: Any = logs, *, waiting: bool = False) -> SearchResult:
     """The search and the model have the same outcomes."""
-    expected = every_order.outcomes(program)
-    result = search(logs, len(program), program)
+    expected = every_order.outcomes(wider.waiting(program) if waiting else program)
+    sends = "waiting" if waiting else "buffered"
+    result = search(main, len(program), program, sends=sends)
     assert result.complete
     printed = {output.strip() for output in result.outputs}
     assert printed == {str(outcome) for outcome in expected if outcome != DEADLOCK}
@@ -74,15 +98,48 @@ def assert_same(program: Program) -> SearchResult:
     return result
 
 
-@pytest.mark.parametrize("part", range(5))
-def test_random_programs_have_all_their_outcomes(part: int) -> None:
-    for seed in range(part, COUNT, 5):
+@pytest.mark.parametrize("part", parts(range(COUNT), PART))
+def test_random_programs_have_all_their_outcomes(part: range) -> None:
+    for seed in part:
         assert_same(every_order.random_program(seed))
 
 
-def test_orders_that_meet_have_all_their_outcomes() -> None:
-    results = [assert_meets(every_order.random_program(seed, 6)) for seed in range(COUNT)]
-    assert not MEETS or sum(result.meetings for result in results) > COUNT // 5
+@pytest.mark.parametrize("part", parts(WIDER, 10 if ALL else 2))
+def test_random_programs_of_all_calls_have_all_their_outcomes(part: Sequence[int]) -> None:
+    for seed in part:
+        program = wider.wider_program(seed)
+        # In one of three, standard sends wait for their receives.
+        assert_same(program, wider_logs, waiting=seed % 3 == 2)
+
+
+W = ("words",)
+ACCESSES = {
+    "an accumulate that is not flushed": (
+        (("add", 2), ("send", 1, 0), W), (("recv", 0, 0), ("fetch", 2), W), (W,),
+    ),
+    "an accumulate that is flushed": (
+        (("add", 2), ("flush", 2), ("send", 1, 0), W), (("recv", 0, 0), ("fetch", 2), W), (W,),
+    ),
+    "accumulates of one rank": ((("add", 1), ("fetch", 1), W), (("fetch", 1), W)),
+    "a rank's own memory": ((("add", 0), ("send", 1, 0), W), (("recv", 0, 0), ("fetch", 0), W)),
+    "an accumulate under a lock": (
+        (("lock", 1, False), ("plus", 1), ("unlock", 1), ("send", 1, 0), W),
+        (("lock", 1, False), ("plus", 1), ("recv", 0, 0), ("unlock", 1), W),
+    ),
+    "the shared file pointer": ((("write",), W), (("write",), W)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ACCESSES)
+def test_accesses_take_effect_at_any_time_before_their_end(kind: str) -> None:
+    result = assert_same(ACCESSES[kind], wider_logs)
+    assert result.executions <= 12
+
+
+@pytest.mark.parametrize("part", parts(range(COUNT), 25))
+def test_orders_that_meet_have_all_their_outcomes(part: range) -> None:
+    results = [assert_meets(every_order.random_program(seed, 6)) for seed in part]
+    assert not MEETS or sum(result.meetings for result in results) > 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -23,10 +23,13 @@ RANKS = {
     "credit_pipeline": 3,
     "election": 4,
     "event_stream": 3,
+    "free_list": 3,
     "lease_lock": 4,
     "message_log": 3,
     "quorum_commit": 4,
     "snapshot": 3,
+    "stealing": 3,
+    "transfers": 4,
 }
 EXPLORED = ("credit_pipeline", "snapshot")
 ALL = os.environ.get("PYSMPI_ALL_ORDERS") == "1"

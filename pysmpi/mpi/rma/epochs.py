@@ -68,6 +68,7 @@ class Synchronization:
             fetching = [access for access in _outgoing(side) if access.returns]
             reached = [access for access in side.incoming if not access.returns]
             side.complete_accesses(rank, [*reached, *fetching])
+            side.settled(rank, (side.me,), reached=True)
         side.barrier(rank)
         if side.fenced:
             _tell("epoch_closed", side, rank, "fence", range(side.window.communicator.size))
@@ -136,6 +137,7 @@ class Synchronization:
         rank = current()
         rank.process.wait(exposure.receives)
         side.complete_accesses(rank, _accesses_of(side, exposure))
+        side.settled(rank, (side.me,), reached=True)
         side.exposure = None
         _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return True
@@ -156,6 +158,7 @@ class Synchronization:
             rank.polls = 0
             process.wait(exposure.receives)
             side.complete_accesses(rank, ())
+            side.settled(rank, (side.me,), reached=True)
             side.exposure = None
             _tell("epoch_closed", side, rank, "post", sorted(exposure.origins))
         return over
@@ -192,7 +195,7 @@ class Synchronization:
         if target not in side.locks:
             fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
         process = current()
-        _flush(process, side, list(side.outgoing.get(target, ())))
+        _flush(process, side, (target,))
         claim = side.locks.pop(target)
         if claim is not None:
             side.window.locks.release(claim, process.engine.now)
@@ -215,7 +218,7 @@ class Synchronization:
         if side.lock_all is None:
             fail(ERR_RMA_SYNC, "Unlock_all without Lock_all", self)
         rank = current()
-        _flush(rank, side, _outgoing(side))
+        _flush(rank, side, range(side.window.communicator.size))
         (claim,) = side.lock_all
         side.lock_all = None
         if claim is not None:
@@ -229,24 +232,26 @@ class Synchronization:
         """Complete all outstanding RMA operations at a target."""
         found = self._flushed(rank)
         if found is not None:
+            side, target = found
             process = current()
-            _flush(process, *found)
+            _flush(process, side, (target,))
 
     @mpi.one_sided("12.5.4")
     def Flush_all(self) -> None:
         """Complete all outstanding RMA operations at all targets."""
         side = self._locked("Flush_all")
         rank = current()
-        _flush(rank, side, _outgoing(side))
+        _flush(rank, side, range(side.window.communicator.size))
 
     @mpi.one_sided("12.5.4")
     def Flush_local(self, rank: int) -> None:
         """Complete locally all outstanding RMA operations at a target."""
         found = self._flushed(rank)
         if found is not None:
+            side, target = found
             process = current()
-            if not _settle_locally(process, *found):
-                found[0].pass_time(process)
+            if not _settle_locally(process, side, list(side.outgoing.get(target, ()))):
+                side.pass_time(process)
 
     @mpi.one_sided("12.5.4")
     def Flush_local_all(self) -> None:
@@ -318,8 +323,8 @@ class Synchronization:
             fail(ERR_RMA_SYNC, f"{call} without a lock", self)
         return side
 
-    def _flushed(self, rank: int) -> tuple[WindowSide, list[RemoteAccess]] | None:
-        """The accesses to one target that a flush completes."""
+    def _flushed(self, rank: int) -> tuple[WindowSide, int] | None:
+        """The target whose accesses a flush completes; None for no process."""
         target = cint(rank)
         side = self._live()
         if target == PROC_NULL:
@@ -327,7 +332,7 @@ class Synchronization:
         side.target(self, target)
         if not side.passive(target):
             fail(ERR_RMA_SYNC, f"the process holds no lock on rank {target}", self)
-        return side, list(side.outgoing.get(target, ()))
+        return side, target
 
 
 def _tell(event: str, side: WindowSide, rank: Rank, kind: str, peers: Sequence[int]) -> None:
@@ -352,10 +357,12 @@ def _signal(side: WindowSide, rank: int, tag: int) -> Send:
     return signal
 
 
-def _flush(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> None:
-    """Wait until accesses have taken effect; let time pass in any case."""
+def _flush(rank: Rank, side: WindowSide, targets: Sequence[int]) -> None:
+    """Wait until accesses to targets have taken effect; let time pass in any case."""
+    accesses = [one for target in targets for one in side.outgoing.get(target, ())]
     if not side.complete_accesses(rank, accesses):
         side.pass_time(rank)
+    side.settled(rank, targets)
 
 
 def _settle_locally(rank: Rank, side: WindowSide, accesses: Iterable[RemoteAccess]) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from pysmpi.kernel.choices import Control, Gate
 from pysmpi.kernel.requests import KernelRequest, Transfer
 from pysmpi.mpi.base.constants import (
     ERR_COUNT,
@@ -194,6 +195,17 @@ class WindowSide:
             )
         return place(owner, memory, start, count, datatype, True)
 
+    def place_of(self, control: Control, target: int) -> str:
+        """The name of the memory of a target among the places of decisions."""
+        return f"{control.label(self.window.communicator.p2p)}/{target}"
+
+    def settled(self, rank: Rank, targets: Iterable[int], reached: bool = False) -> None:
+        """The process knows that its accesses to targets, or those that `reached` it, are over."""
+        control = rank.engine.control
+        if control is not None:
+            for target in targets:
+                control.settled(rank.process, self.place_of(control, target), reached)
+
     # Waiting, for a process that has entered its call.
 
     def complete_accesses(self, rank: Rank, accesses: Iterable[RemoteAccess]) -> bool:
@@ -243,6 +255,7 @@ class RemoteAccess:
 
     __slots__ = (
         "origin", "target", "memory", "exposed", "effective", "done", "arrived", "cost", "watchers",
+        "gate",
     )  # fmt: skip
 
     returns = False  # whether data returns to the origin
@@ -260,6 +273,7 @@ class RemoteAccess:
         self.arrived = False
         self.cost = 0.0
         self.watchers: list[KernelRequest] = []
+        self.gate: Gate | None = None  # the decision when it takes effect, if that is not time's
 
     def begin(self, rank: Rank) -> None:
         """Start its flow; the process has entered its call."""
@@ -267,23 +281,36 @@ class RemoteAccess:
         process = rank.process
         control = rank.engine.control
         if control is not None and (self.ordered or not self.exposed):
-            place = f"{control.label(origin.window.communicator.p2p)}/{target.me}"
-            control.turn(process, place, type(self).__name__, self.effect())
-        if target is origin:
+            # It takes effect at any time up to the end of the epoch, or to a flush.
+            process.finish_compute()
+            name, place = type(self).__name__, origin.place_of(control, target.me)
+            self.gate = control.later(process, place, name, self.effect(), self.free, self.act)
+            self.arrived = target is origin
+        elif target is origin:
             process.finish_compute()
             self.take_effect()
             self.done = True
             return
-        if self.returns and not self.exposed and origin.rank.host is target.rank.host:
+        elif self.returns and not self.exposed and origin.rank.host is target.rank.host:
             process.finish_compute()
             for access in origin.outgoing.get(target.me, ()):
                 access.take_effect()
             self.take_effect()
         origin.outgoing.setdefault(target.me, {})[self] = None
         target.incoming[self] = None
-        if self.ordered and origin.ordered:
+        if self.gate is None and self.ordered and origin.ordered:
             origin.chains.setdefault(target.me, deque()).append(self)
-        process.start(self.flow())
+        if target is not origin:
+            process.start(self.flow())
+
+    def free(self) -> bool:
+        """Whether it could take effect now: accesses of one origin do so in their order."""
+        if not self.arrived or (self.ordered and not self.origin.ordered):
+            return self.arrived
+        for other in self.origin.outgoing[self.target.me]:
+            if other.gate is not None:
+                return other is self
+        return False
 
     def effect(self) -> str:
         """Accesses with the same effect may be exchanged; empty if the order matters."""
@@ -305,6 +332,9 @@ class RemoteAccess:
         """The first flow has arrived: take effect, after preceding accesses."""
         assert transfer.plan is not None
         self.cost = transfer.plan.recv_cost
+        if self.gate is not None:
+            self.arrived = True
+            return
         chain = self.origin.chains.get(self.target.me) if self.ordered else None
         if chain is None:
             self.act()
