@@ -347,6 +347,9 @@ def _show_failure(failure: FailingOrder) -> None:
     when = "known failure" if failure.known else f"execution {failure.found_after:,}"
     differ = text.count(failure.deviations, "decision")
     differ += " differs" if failure.deviations == 1 else " differ"
+    if not failure.command:
+        echo(f"  found by {when}, which was killed: its order is not known", err=True)
+        return
     echo(f"  found by {when}; {differ} from the default order", err=True)
     number = failure.inevitable
     if number == 0:

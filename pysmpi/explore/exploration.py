@@ -64,9 +64,10 @@ class FailingOrder:
     `events` are the names of its decisions, `sites` describe them with lines of the program.
     `inevitable` is the number of the decision after which the failure cannot be avoided any more
     (0: from the start, None: unknown). `deviations` is the number of decisions that differ from the
-    default. `unordered` repeats the same failure in the default order of a smaller job, if the
-    original one fails in other orders only. If the default order passes, `passing` describes its
-    events, `parting` is the first one that differs, and `remedy` would let the program pass.
+    default; an execution that was killed has no schedule. `unordered` repeats the same failure in
+    the default order of a smaller job, if the original one fails in other orders only. If the
+    default order passes, `passing` describes its events, `parting` is the first one that differs,
+    and `remedy` would let the program pass.
     `steps` and `passing_steps` are the events of both orders for a picture.
     """
 

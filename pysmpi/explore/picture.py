@@ -39,7 +39,8 @@ def _section(number: int, failure: FailingOrder) -> str:
     if failure.remedy and failure.parting is not None:
         what = failure.remedy.replace("this receive", f"the receive of step {failure.parting + 1}")
         told.append(f"<p>No tried order fails if {escape(what)}.</p>")
-    told.append(f"<p>Repeat it: <code>{escape(failure.command)}</code></p>")
+    if failure.command:
+        told.append(f"<p>Repeat it: <code>{escape(failure.command)}</code></p>")
     passing, failing = failure.passing_steps, failure.steps
     parting = failure.parting
     begin = 0

@@ -74,6 +74,8 @@ class Campaign:
             except KeyboardInterrupt:
                 found.interrupted = True
         for failure in found.failures:
+            if not failure.schedule:
+                continue  # it was killed
             failure.command = self.command(failure)
             if database is not None:
                 entry = {

@@ -180,8 +180,9 @@ class Values:
         while plain is not object and plain is not None and plain.__module__ in self.own:
             plain = plain.__base__
         if plain is tuple:
-            self.parts.append(len(value))  # type: ignore[arg-type]
-            for one in tuple.__iter__(value):  # type: ignore[arg-type]
+            assert isinstance(value, tuple)
+            self.parts.append(len(value))
+            for one in tuple.__iter__(value):
                 self.value(one)
         elif plain is not object:
             # The part of a class of C code or of a library.

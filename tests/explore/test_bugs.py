@@ -54,6 +54,30 @@ def failure_of(search: list[str], words: list[str], code: str, deviations: int) 
     return failure
 
 
+ENDLESS = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+if comm.rank:
+    comm.send(comm.rank, dest=0)
+elif [comm.recv() for _ in range(2)] == [2, 1]:
+    while True:
+        pass
+"""
+
+
+def test_the_order_of_a_killed_execution_is_not_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    for _ in range(2):  # the second search has no order to try first
+        words = "explore -q -n 3 -j 1 --timeout 0.5 --page page.html endless.py".split()
+        assert status_of(words) == 1
+        told = capsys.readouterr().err
+        assert "no end" in told and "which was killed: its order is not known" in told
+        assert "repeat:" not in told and "Repeat it" not in Path("page.html").read_text()
+
+
 def assert_repeats(failure: dict[str, Any], code: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The printed command repeats the failure."""
     assert status_of(shlex.split(failure["command"])[1:]) in (1, 3)

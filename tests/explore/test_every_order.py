@@ -79,11 +79,10 @@ def assert_meets(program: Program) -> SearchResult:
 def search(
     main: Callable[..., Any], ranks: int, *args: Any, sends: str = "buffered"
 ) -> SearchResult:
-    limits = SearchLimits(sends=sends, shrink=False, keep_going=True, runs=5000, timeout=600.0)
+    limits = SearchLimits(sends=sends, shrink=False, keep_going=True, runs=5000)
     options = Options(nprocs=ranks, compute="none")
-    return Explorer(
-        Executor(lambda: Job(FunctionProgram(main, args), options)), ranks, limits
-    ).run()
+    executor = Executor(lambda: Job(FunctionProgram(main, args), options), timeout=600.0)
+    return Explorer(executor, ranks, limits).run()
 
 
 def assert_same(program: Program, main: Any = logs, *, waiting: bool = False) -> SearchResult:

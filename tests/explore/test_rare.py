@@ -1,8 +1,9 @@
 """Programs of some size with an error that random orders do not show: the search finds it.
 
 A strategy that decides at random misses each of them in thousand runs, in nine of ten seeds at
-least: one message has to be late for some 15 others. All of them run in the usual order, and some
-are explored; `PYSMPI_ALL_ORDERS=1` explores all of them, and their right twins as far.
+least: one message, or one rank, has to be late for some 15 events (see `chances`). All of them run
+in the usual order, and some are explored; `PYSMPI_ALL_ORDERS=1` explores all of them, and their
+right twins as far.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RANKS = {
     "stealing": 3,
     "transfers": 4,
 }
-EXPLORED = ("credit_pipeline", "snapshot")
+EXPLORED = ("credit_pipeline", "snapshot", "transfers")
 ALL = os.environ.get("PYSMPI_ALL_ORDERS") == "1"
 
 
