@@ -127,6 +127,7 @@ HERE = {
 BY_NONE = {
     ("docs/reference/traces.md", "import pipit"): "no package index has this package",
     ("docs/start/install.md", "pip install"): "tests/distribution installs pysmpi",
+    ("docs/reference/checkers.md", "made by the package"): "tests/checkers/test_left_out.py has it",
 }
 
 
