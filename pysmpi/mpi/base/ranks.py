@@ -438,17 +438,23 @@ class MpiCall:
     """
 
     __slots__ = (
-        "procedure", "rank", "values", "fiber", "handles", "started", "library", "_site",
+        "procedure", "name", "kind", "rank", "values", "fiber", "handles", "started", "library",
+        "_site",
         "__weakref__",
     )  # fmt: skip
 
     def __init__(self, procedure: Procedure, rank: Rank, values: tuple[Any, ...]) -> None:
         self.procedure = procedure
+        self.name: str = procedure.name
+        self.kind: CallKind = procedure.kind
         self.rank = rank
         self.values = values
-        fiber: Any = fiber_of(getcurrent())
-        mine = isinstance(fiber, Fiber) and fiber.rank is rank
-        self.fiber: Fiber | None = fiber if mine else rank.fiber
+        fiber: Any = getcurrent()
+        if fiber is not rank.fiber:
+            fiber = fiber_of(fiber)
+            if not isinstance(fiber, Fiber) or fiber.rank is not rank:
+                fiber = rank.fiber
+        self.fiber: Fiber | None = fiber
         # Handles that the call took out of an iterator, which `values` no longer gives.
         self.handles: list[Any] | None = None
         # The sends, receives and other requests of the kernel that it has started, in this order.
@@ -457,16 +463,6 @@ class MpiCall:
         # The place in a library that made the call, noted only in runs with checkers.
         self.library: CallSite | None = None
         self._site: CallSite | None = None
-
-    @property
-    def name(self) -> str:
-        """The name of the procedure."""
-        return self.procedure.name
-
-    @property
-    def kind(self) -> CallKind:
-        """The kind of the procedure."""
-        return self.procedure.kind
 
     @property
     def arguments(self) -> dict[str, Any]:
