@@ -39,7 +39,7 @@ ALL = os.environ.get("PYSMPI_ALL_ORDERS") == "1"
 def search(ranks: int) -> list[str]:
     """The words of a search."""
     words = ["explore", "-q", "-n", str(ranks), "--runs", str(MOST), "--check", "none", "-j", "2"]
-    return [*words, "--sends", "buffered"]
+    return [*words, "--sends", "buffered", "--timeout", "600"]
 
 
 @pytest.mark.parametrize("name", RANKS)
