@@ -161,7 +161,8 @@ class Automatic:
             return result
         with shadow.paused():
             point.ran += 1
-            entry.estimate.add(guard.measured() if shadow.native else guard.host, point.rule)
+            measured = guard.measured() if shadow.native else float(guard.host)
+            counted = shadow.count(point, entry, measured)
             guard.note(entry)
             candidate.host += guard.host
             if watch is not None:
@@ -170,7 +171,8 @@ class Automatic:
             if watch is not None:
                 if not _same(state, _state(args)):
                     candidate.why_not = "changes its object"
-            self._decide(candidate, entry, result, args, kwargs)
+            if counted:
+                self._decide(candidate, entry, result, args, kwargs)
         return result
 
     def _decide(
@@ -207,6 +209,7 @@ class Automatic:
                 candidate.why_not = f"takes {entry.trend:+.0%} longer from call to call"
                 point.forget()
                 return
+            entry.left = entry.estimate.gap()
         if candidate.host < PART * (thread_time_ns() - self._since):
             return
         if not self.shadow.native:

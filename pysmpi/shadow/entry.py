@@ -14,8 +14,8 @@ class Entry:
 
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
-        "skipped", "value", "owed", "kind", "trend", "again", "audit",
-        "least", "greatest", "norm", "norms", "missed",
+        "skipped", "value", "owed", "kind", "trend", "again", "cold",
+        "least", "greatest", "norm", "norms", "missed", "waits", "at",
     )  # fmt: skip
 
     def __init__(self, kind: int = 0) -> None:
@@ -40,7 +40,9 @@ class Entry:
         self.least, self.greatest = math.inf, 0.0  # norms of the arrays that passes read
         self.norm = 0.0  # that of the last one
         self.norms = 0  # number of changes of the norm
-        self.audit = 4  # passes to skip before one is measured to look for a trend
+        self.cold = False  # whether passes were skipped before the next one, which is not measured
+        self.waits: dict[int, int] = {}  # blocks of compute of each rank that have skipped passes
+        self.at = -1.0  # the date of the last of them
 
     def note_norm(self, norm: float | None) -> None:
         """Note the norm of the arrays that a pass reads."""

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from math import hypot, log, sqrt
 
 from pysmpi.python.records import record
+from pysmpi.shadow.estimate import Estimate
 
 LEVEL = 0.9
 DEVIATE = 1.645  # of a normal distribution, between whose values of both signs are 90 %
@@ -37,35 +38,40 @@ FEWEST = 4  # measures from which a variance is known
 class SkippedPasses:
     """The skipped passes of one kind and one rank: their number, time, and deviations (s).
 
-    `error` is the standard deviation of the time of all of them, `spread` that of one pass.
+    `error` is the standard deviation of the time of all of them. `waits` is the sum of the
+    deviations of the blocks of compute in which they lie.
     """
 
     passes: int
     seconds: float
     error: float
-    spread: float
+    waits: float
 
 
 def skipped_passes(
-    values: Sequence[float], passes: int, typical: float, second: float, drawn: bool
+    estimate: Estimate, passes: int, charge: str, second: float, blocks: int | None = None
 ) -> SkippedPasses:
-    """The skipped passes of a kind, measured at `values`, in units of `second`.
+    """The skipped passes of a kind, whose measures are in units of `second`.
 
-    `drawn` passes were charged with single measures, and vary by themselves.
+    They lie in a number of blocks of compute. Passes that are charged by `draw` vary by themselves.
     """
+    values = estimate.values
     count = len(values)
+    typical = estimate.typical(charge)
     mean = sum(values) / count if count else typical
     variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
     # Student's distribution with count - 1 degrees of freedom has this variance from 4 measures on.
     variance *= (count - 1) / (count - 3) if count >= FEWEST else 3.0
     alone = independence(values)
-    own = passes * passes / max(1.0, count * alone) + passes / alone
-    return SkippedPasses(
-        passes,
-        passes * typical * second,
-        sqrt(variance * own) * second,
-        0.0 if drawn else sqrt(variance) * second,
-    )
+    scatter = estimate.scatter * estimate.stratified
+    if estimate.unlike:
+        squared = (passes * scatter) ** 2 + passes * variance
+    else:
+        squared = variance * (passes * passes / max(1.0, count * alone) + passes / alone)
+        # What late measures differ by more than they scatter.
+        squared += passes * passes * max(0.0, (estimate.stratified - typical) ** 2 - scatter**2)
+    waits = 0.0 if charge == "draw" else sqrt(variance * passes * (blocks or passes))
+    return SkippedPasses(passes, passes * typical * second, sqrt(squared) * second, waits * second)
 
 
 def independence(values: Sequence[float]) -> float:
@@ -99,6 +105,6 @@ def around(
     """
     every = [list(kinds) for kinds in ranks]
     error = max((hypot(*(kind.error for kind in kinds)) for kinds in every), default=0.0)
-    waits = max((sum(kind.passes * kind.spread for kind in kinds) for kinds in every), default=0.0)
+    waits = max((sum(kind.waits for kind in kinds) for kinds in every), default=0.0)
     error = hypot(error, (FOLDED if folded else SYSTEMATIC) * compute)
     return DEVIATE * error, DEVIATE * error + largest_of(len(every)) * waits

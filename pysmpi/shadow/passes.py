@@ -19,7 +19,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.python.frames import current_site
 from pysmpi.shadow.collective import HostTime, Span, pass_by
 from pysmpi.shadow.entry import Entry
-from pysmpi.shadow.estimate import TREND, StoppingRule
+from pysmpi.shadow.estimate import StoppingRule
 from pysmpi.shadow.interval import SkippedPasses, skipped_passes
 from pysmpi.shadow.keys import key_function
 from pysmpi.shadow.outputs import ArrayWatch, Outputs
@@ -121,6 +121,8 @@ class Point:
         self.left: list[Entry] = []  # entries of passes that are not skipped any more
         self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
         self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
+        # Of collective passes, by kind and number: whether the next one is skipped, and `left`.
+        self.decided: dict[tuple[int, int], tuple[bool, int]] = {}
         self.known = 0  # the version of the links behind the teams
         self.activity = HostTime()
         self.ran = 0
@@ -161,9 +163,7 @@ class Point:
                 for pid in ranks:
                     self.teams[entry.kind, pid] = team
             found = team.typical(self.charge)
-        if found is None:
-            return estimate.median if self.charge == "median" else estimate.mean
-        return found
+        return estimate.typical(self.charge) if found is None else found
 
     def forget(self) -> None:
         """Skip no more passes of the kinds so far."""
@@ -177,11 +177,8 @@ class Point:
         for entry in (*self.left, *self.entries.values()):
             passes = entry.missed.get(pid, 0)
             if passes:
-                estimate = entry.estimate
-                typical = estimate.median if self.charge == "median" else estimate.mean
-                found.append(
-                    skipped_passes(estimate.values, passes, typical, second, self.charge == "draw")
-                )
+                blocks = entry.waits.get(pid, passes)
+                found.append(skipped_passes(entry.estimate, passes, self.charge, second, blocks))
         return found
 
     def report(self) -> SampledFigures:
@@ -285,33 +282,47 @@ class Shadow:
             self.on_pass(meter.rank.pid, point.name, -1)
         if whole:
             point.ran += 1
-            entry.estimate.add(meter.measured(), point.rule)
-            meter.note(entry)
-            entry.done = not self.dry and entry.estimate.enough(point.rule)
-            entry.left = -1 if point.rule.every is None else point.rule.every - 1
-            if entry.done and self.native:
-                self.look_for_trend(point, entry)
+            counted = self.count(point, entry, meter.measured())
+            if counted or not point.collective:
+                meter.note(entry)
+            if not counted:
+                self.clock.resume()
+                return
+            # All ranks skip the same collective passes: the first one decides.
+            number = entry.kind, entry.estimate.passes
+            if point.collective and number in point.decided:
+                entry.done, entry.left = point.decided[number]
+            else:
+                self.decide(point, entry)
+                if point.collective and self.native:
+                    point.decided[number] = entry.done, entry.left
         self.clock.resume()
 
-    def look_for_trend(self, point: Point, entry: Entry) -> None:
-        """Let passes run whose time rises or falls from pass to pass.
+    def count(self, point: Point, entry: Entry, measured: float) -> bool:
+        """Count a pass; False if it only fills the caches after skipped passes."""
+        if entry.cold:
+            entry.cold = False
+            if point.rule.warmup:
+                entry.estimate.passes += 1
+                return False
+        entry.estimate.add(measured, point.rule)
+        return True
 
-        A few measures show no trend, so that after 4, 8, 16 and so on skipped passes one runs.
-        """
-        estimate = entry.estimate
+    def decide(self, point: Point, entry: Entry) -> None:
+        """Decide after a measure whether the next passes are skipped, and how many."""
+        estimate, every = entry.estimate, point.rule.every
+        entry.done = not self.dry and estimate.enough(point.rule)
+        entry.left = -1 if every is None else every - 1
+        if not entry.done or not self.native:
+            return
+        # Passes whose time rises or falls from pass to pass are not skipped.
         if estimate.count >= entry.again:
             entry.trend = estimate.trend
             entry.again = 2 * estimate.count if entry.trend is not None else 0
         if entry.trend is not None:
             entry.done = False
-            return
-        if (
-            entry.left < 0
-            and point.rule.iters is None
-            or estimate.count < min(TREND, point.rule.iters or TREND)
-        ):
-            entry.left = entry.audit
-            entry.audit *= 2
+        elif every is None:
+            entry.left = estimate.gap()
 
     def skip(self, point: Point, entry: Entry, rank: Rank, passes: int = 1) -> None:
         """Charge passes that do not run; the clock is paused."""
@@ -319,8 +330,13 @@ class Shadow:
         entry.left -= passes
         if entry.left == 0:
             entry.done = False
+            entry.cold = point.rule.every is None
         point.skipped += passes
+        entry.estimate.apart += passes
         entry.missed[rank.pid] = entry.missed.get(rank.pid, 0) + passes
+        if entry.at != rank.engine.now:
+            entry.at = rank.engine.now
+            entry.waits[rank.pid] = entry.waits.get(rank.pid, 0) + 1
         point.saved += passes * entry.host * 1e-9 / estimate.passes
         if point.charge == "draw":
             if entry.random is None:

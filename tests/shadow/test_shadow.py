@@ -113,11 +113,12 @@ def test_time_is_charged_as_measured(outcome, burn):
     whole, _ = outcome(text, 1, compute="native")
     sampled, _ = outcome(text, 1, compute="native", sample=["__main__:work:iters=10"])
     point = sampled.shadow["sampled"][0]
-    assert (point["ran"], point["skipped"]) == (11, 29)
+    # After 8 and 12 skipped passes, one warms the caches and one is measured.
+    assert (point["ran"], point["skipped"]) == (15, 25)
     assert sampled.seconds == pytest.approx(whole.seconds, rel=1e-9)
     assert whole.seconds > 40 * 1.5e-3
-    assert point["charged_seconds"] == pytest.approx(29 * 1.5e-3)
-    assert point["saved_seconds"] == pytest.approx(29 * 1.5e-3)
+    assert point["charged_seconds"] == pytest.approx(25 * 1.5e-3)
+    assert point["saved_seconds"] == pytest.approx(25 * 1.5e-3)
 
 
 @pytest.mark.parametrize("compute", ["none", "3us", "file"])
@@ -394,7 +395,7 @@ def test_looking_at_the_clock_is_allowed(outcome):
     MPI.COMM_WORLD.barrier()
     print(n)
     """
-    assert outcome(text, compute="native")[1] == ["4", "4"]
+    assert outcome(text, compute="native")[1] == ["8", "8"]
     assert outcome(text)[1] == ["4", "4"]
 
 

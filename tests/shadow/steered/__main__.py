@@ -24,6 +24,9 @@ PROGRAMS = {
     "jacobi_conv": (), "samplesort": ("100000", "4"), "amg_levels": ("400",), "drift": (),
     "npb_cg": (), "adaptive_steps": (), "stealing": (), "kmeans": (), "knapsack": (),
     "graph_levels": (), "power_norms": (), "error_bound": (), "refined_mesh": (),
+    "root_search": (), "quadrature": (), "particles": (), "odd_even": (), "page_rank": (),
+    "annealing": (), "life": (), "pivots": (), "time_steps": (), "balanced": (), "manager": (),
+    "words": (), "probed": (), "restarted_cg": (), "counter": (), "from_file": (),
 }  # fmt: skip
 MODES = {
     "folded": ("--fold", "4KiB"),
@@ -31,7 +34,7 @@ MODES = {
     "sampled": ("--sample", "auto"),
 }
 # Programs in which data decides about the work between calls.
-WORK = frozenset(["drift", "refined_mesh"])
+WORK = frozenset(["drift", "refined_mesh", "balanced"])
 RIGHT = 0.05
 # What the summary says of times that may be wrong.
 SAID = re.compile(r"decides by its data|take longer and longer|take shorter and shorter")
