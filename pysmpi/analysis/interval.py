@@ -10,7 +10,6 @@ A part without a known error that could change the time leaves the interval unkn
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, hypot
@@ -19,6 +18,7 @@ from pysmpi import text
 from pysmpi.analysis.graph import EventGraph, Scales
 from pysmpi.network.errors import GIVEN, NetworkErrors
 from pysmpi.time.figures import IntervalFigures
+from pysmpi.time.host_speed import is_busy
 
 LEVEL = 0.9
 DEVIATE = 1.645  # of a normal distribution, between whose values of both signs are 90 %
@@ -163,10 +163,3 @@ def compute_error(
     if is_busy():
         why, error = f"{why} while it was busy", hypot(BUSY_COMPUTE, error if shared else 0.0)
     return PartError("compute", costs, min(hypot(error, short), MOST), why)
-
-
-def is_busy() -> bool:
-    """Whether more processes want to run on this computer than it has processors."""
-    if not hasattr(os, "getloadavg"):
-        return False
-    return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5

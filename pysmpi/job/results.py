@@ -21,6 +21,7 @@ from pysmpi.shadow import interval
 from pysmpi.shadow.passes import Shadow
 from pysmpi.time.cpu_time import OTHER_THREADS
 from pysmpi.time.figures import RankFigures
+from pysmpi.time.host_speed import had_to_wait
 from pysmpi.time.timing import (
     MEASURED,
     ComputeTiming,
@@ -113,10 +114,13 @@ def add_interval(result: Result, shadow: Shadow, ranks: Sequence[Rank]) -> None:
         return
     measured = result.compute in MEASURED
     longest = max((rank["compute_seconds"] for rank in result.ranks), default=0.0)
+    busy = measured and had_to_wait()
     below, above = interval.around(
-        [shadow.skipped_of(rank) for rank in ranks], longest if measured else 0.0, folded
+        [shadow.skipped_of(rank) for rank in ranks], longest if measured else 0.0, folded, busy
     )
     sources = ["deviations of measured passes", "compute with other memory"] if measured else []
+    if busy:
+        sources.append("a busy computer")
     result.intervals = {
         "prediction": None,
         "sampling": {

@@ -66,8 +66,8 @@ class Estimate:
 
     __slots__ = (
         "passes", "count", "mean", "_squares", "values", "_median",
-        "early", "late", "apart", "unlike", "_odd", "_step", "_last", "_behind", "_weights", "_square",
-        "_weighted",
+        "early", "late", "apart", "unlike", "_odd", "_step", "_last",
+        "_behind", "_weights", "_square", "_weighted",
     )  # fmt: skip
 
     def __init__(self) -> None:

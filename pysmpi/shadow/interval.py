@@ -31,6 +31,10 @@ DEVIATE = 1.645  # of a normal distribution, between whose values of both signs 
 # (docs/explanation/accuracy.md).
 SYSTEMATIC = 0.03
 FOLDED = 0.08
+# And of runs on a computer with more work than processors: two runs in full differ by as much.
+BUSY = 0.12
+# The error (s) of the time of a pass: looks at a clock, and what they and pysmpi leave in caches.
+PASS = 0.7e-6
 FEWEST = 4  # measures from which a variance is known
 
 
@@ -96,15 +100,24 @@ def largest_of(ranks: int) -> float:
 
 
 def around(
-    ranks: Iterable[Sequence[SkippedPasses]], compute: float = 0.0, folded: bool = False
+    ranks: Iterable[Sequence[SkippedPasses]],
+    compute: float = 0.0,
+    folded: bool = False,
+    busy: bool = False,
 ) -> tuple[float, float]:
     """The seconds by which the interval reaches below and above the time of a run.
 
     `ranks` has the skipped passes of each rank, `compute` is the most measured compute of a rank
-    (s), `folded` tells whether it worked with folded arrays.
+    (s), `folded` tells whether it worked with folded arrays, `busy` whether the computer has more
+    work than processors.
     """
     every = [list(kinds) for kinds in ranks]
     error = max((hypot(*(kind.error for kind in kinds)) for kinds in every), default=0.0)
     waits = max((sum(kind.waits for kind in kinds) for kinds in every), default=0.0)
-    error = hypot(error, (FOLDED if folded else SYSTEMATIC) * compute)
+    relative = FOLDED if folded else SYSTEMATIC
+    if busy:
+        relative = hypot(relative, BUSY)
+    error = hypot(error, relative * compute)
+    if compute:
+        error = hypot(error, PASS * max(sum(kind.passes for kind in kinds) for kinds in every))
     return DEVIATE * error, DEVIATE * error + largest_of(len(every)) * waits

@@ -17,6 +17,7 @@ from typing import Any
 from pysmpi.errors import UsageError
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.python.frames import current_site
+from pysmpi.python.records import record
 from pysmpi.shadow.collective import HostTime, Span, pass_by
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import StoppingRule
@@ -205,6 +206,24 @@ class Point:
 
 Meter = Guard | Span
 
+CALLS = 50  # of an empty function, by which the costs of sampling are measured
+
+
+@record(frozen=True)
+class Costs:
+    """What the clock of a rank sees of the work of sampling (ns).
+
+    That of a skipped call, that of a measured one, and the part of it that is in the measure.
+    """
+
+    skipped: int
+    measured: int
+    inside: float
+
+
+def _empty(one: object, other: object) -> None:
+    """Do nothing."""
+
 
 class Shadow:
     """The sampled places of one run.
@@ -227,6 +246,7 @@ class Shadow:
         self.failure: UsageError | None = None
         self.links = Links()
         self.dry = False  # whether all passes run
+        self.costs: Costs | None = None  # of sampling itself; None before the first pass
         # Called for passes that may communicate: the rank, the place, and +1 at the begin, -1 at
         # the end, 0 for a skipped pass.
         self.on_pass: Callable[[int, str, int], None] | None = None
@@ -282,7 +302,8 @@ class Shadow:
             self.on_pass(meter.rank.pid, point.name, -1)
         if whole:
             point.ran += 1
-            counted = self.count(point, entry, meter.measured())
+            inside = 0.0 if self.costs is None or point.collective else self.costs.inside
+            counted = self.count(point, entry, max(0.0, meter.measured() - inside))
             if counted or not point.collective:
                 meter.note(entry)
             if not counted:
@@ -366,14 +387,22 @@ class Shadow:
         constructor: bool = False,
     ) -> Any:
         """Run or skip one call of a sampled function."""
-        # The new object of a constructor is not part of the key.
-        described = args[1:] if constructor else args
-        with self.paused():
+        clock = self.clock
+        clock.pause()
+        try:
+            if self.costs is None:
+                self.calibrate(rank)
+            # The new object of a constructor is not part of the key.
+            described = args[1:] if constructor else args
             entry = point.entry(rank, point.key(described, kwargs))
             if entry.done and entry.outputs is not None:
                 self.skip(point, entry, rank)
+                if self.costs is not None:
+                    clock.charge(-self.costs.skipped)
                 return entry.outputs.leave(args, kwargs)
             watch = ArrayWatch(args, kwargs) if point.keep and entry.written is None else None
+        finally:
+            clock.resume()
         meter = self.begin(point, entry, rank)
         whole = False
         try:
@@ -381,14 +410,54 @@ class Shadow:
             whole = True
         finally:
             self.end(point, entry, meter, whole)
-        with self.paused():
+        clock.pause()
+        try:
+            if self.costs is not None and not point.collective:
+                clock.charge(-self.costs.measured)
             if watch is not None and entry.written is None:
                 entry.written = watch.written()
             if entry.done:
                 entry.outputs = Outputs(
                     result, args, kwargs, entry.written or [], constructor, point.scaled
                 )
+        finally:
+            clock.resume()
         return result
+
+    def calibrate(self, rank: Rank) -> None:
+        """Measure what the clock of a rank sees of the work of sampling, by an empty function."""
+        self.costs = Costs(0, 0, 0.0)
+        if not self.native:
+            return
+        clock = self.clock
+        pauses = clock.release()
+        began = clock.elapsed()
+        found = []
+        for _ in range(3):
+            point = Point("", StoppingRule(CALLS, None, 0, 10 * CALLS))
+            times = [clock.elapsed()]
+            for replaced in (_empty, self._replaced(point), self._replaced(point)):
+                for _ in range(CALLS):
+                    replaced(1.0, 2)
+                times.append(clock.elapsed())
+            direct, measured, skipped = (
+                (end - begin) / CALLS for begin, end in zip(times, times[1:], strict=False)
+            )
+            inside = point.entry(rank, None).estimate.mean
+            found.append(Costs(round(skipped - inside), round(measured - direct), inside - direct))
+        clock.charge(began - clock.elapsed())
+        clock.restore(pauses)
+        # Other work of the computer only adds time.
+        self.costs = min(found, key=lambda one: one.skipped)
+
+    def _replaced(self, point: Point) -> Callable[..., object]:
+        def replaced(*args: Any, **kwargs: Any) -> object:
+            rank = running()
+            if rank is None or rank.in_call or rank.record is not None or self.clock.pauses:
+                return None
+            return self.call(point, rank, _empty, args, kwargs)
+
+        return replaced
 
     def skipped_of(self, rank: Rank) -> list[SkippedPasses]:
         """The skipped passes of a rank; none if passes take fixed times."""

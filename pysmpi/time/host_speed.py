@@ -196,3 +196,20 @@ def _write_cache(speed: float) -> str | None:
                 os.unlink(name)
         return error.strerror or str(error)
     return None
+
+
+def is_busy() -> bool:
+    """Whether more processes want to run on this computer than it has processors."""
+    if not hasattr(os, "getloadavg"):
+        return False
+    return os.getloadavg()[0] > (os.cpu_count() or 1) + 0.5
+
+
+def had_to_wait() -> bool:
+    """Whether this thread has waited for a processor for more than a tenth of its time so far."""
+    try:
+        # Nanoseconds on a processor, and of waits for one, of this thread (Linux).
+        ran, waited, _ = Path("/proc/thread-self/schedstat").read_text().split()
+    except (OSError, ValueError):
+        return is_busy()
+    return int(waited) > 0.1 * (int(ran) + int(waited))

@@ -16,8 +16,8 @@ The kernel tells for how long, and this time is taken out; a repetition in which
 for more than a twentieth of the rest does not count, since their waits may or may not have
 overlapped. A program without a quiet repetition is left out, and a line says so.
 
-`sampling` runs each program in full, sampled and in full, by processor time. The median of three
-full runs counts.
+`sampling` runs each program in full and sampled in turns, by processor time. The median of the full
+runs counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.intervals.programs import NOISY, PREDICTED, SAMPLED, Program, Sources
+from tests.intervals.programs import NOISY, PREDICTED, SAMPLED, TOP, Program, Sources
 
 HERE = Path(__file__).parent
 RUNS = 2  # of the simulator
@@ -50,11 +50,17 @@ def pysmpi(words: Sequence[str], program: Program, path: str) -> dict[str, Any] 
     """The report of a run; None if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         report = f"{folder}/report.json"
+        hidden = Path(folder, "hidden")
+        hidden.mkdir()
+        if program.without:
+            (hidden / f"{program.without}.py").write_text("raise ImportError\n")
+        paths = [str(hidden), str(TOP), os.environ.get("PYTHONPATH", "")]
+        place = Path(path).parent / program.folder if program.folder else None
         done = subprocess.run(
             [sys.executable, "-m", "pysmpi", "run", "-q", *words, "--report", report, path,
              *program.arguments],
-            input=program.input, capture_output=True, text=True, timeout=900,
-            env={**os.environ, **QUIET},
+            input=program.input, capture_output=True, text=True, timeout=900, cwd=place,
+            env={**os.environ, **QUIET, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )  # fmt: skip
         if done.returncode not in (0, *program.statuses) or not os.path.exists(report):
             print(f"{program.name}: {done.stderr[-400:]}", file=sys.stderr)
@@ -134,7 +140,7 @@ def prediction(sources: Sources, machine: str, seconds: float, out: Path, again:
         print(row_text(program.name, rows[program.name]), flush=True)
 
 
-def sampling(sources: Sources, out: Path) -> None:
+def sampling(sources: Sources, out: Path, repeats: int) -> None:
     """Compare the intervals of sampled runs with full ones."""
     rows = json.loads(out.read_text()) if out.exists() else {}
     for program in SAMPLED:
@@ -143,15 +149,15 @@ def sampling(sources: Sources, out: Path) -> None:
         if path is None or key in rows:
             continue
         words = ["-n", str(program.ranks), "--platform", "cluster"]
-        full = []
-        first = None
-        for turn in range(3):
-            one = pysmpi(words, program, path)
-            if turn == 1:
-                first = pysmpi([*words, *program.options], program, path)
-            if one is not None:
-                full.append(one["seconds"])
-        if first is None or len(full) < 3:
+        full, sampled = [], []
+        for _ in range(repeats):
+            for report, options in ((full, ()), (sampled, program.options)):
+                one = pysmpi([*words, *options], program, path)
+                if one is not None:
+                    report.append(one)
+        # The run whose interval counts is the first one.
+        first = sampled[0] if sampled else None
+        if first is None or len(full) < repeats:
             print(f"{key}: failed", flush=True)
             continue
         interval = (first["intervals"] or {}).get("sampling")
@@ -159,8 +165,12 @@ def sampling(sources: Sources, out: Path) -> None:
             print(f"{key}: nothing was skipped", flush=True)
             continue
         rows[key] = {
-            "from": program.source, "predicted": first["seconds"], "real": median(full),
-            "full": full,
+            "from": program.source, "predicted": first["seconds"],
+            "real": median(one["seconds"] for one in full),
+            "full": [one["seconds"] for one in full],
+            "sampled": [
+                (one["seconds"], one["intervals"]["sampling"]) for one in sampled
+            ],
             "low": interval["low_seconds"], "high": interval["high_seconds"],
         }  # fmt: skip
         out.write_text(json.dumps(rows, indent=1) + "\n")
@@ -248,6 +258,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="results as JSON; a second call continues")
     parser.add_argument("--machine", help="the machine file of this computer")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each real program (20)")
+    parser.add_argument("--repeats", type=int, default=3, help="of full and sampled runs (3)")
     parser.add_argument("--again", action="store_true", help="predict again, with the real times")
     parser.add_argument("--sources", action="append", default=[], help="a folder of programs")
     given = parser.parse_args()
@@ -255,8 +266,11 @@ def main() -> None:
         table(given.files)
         return
     out = given.out or Path(f"{given.part}.json")
-    if given.part in ("sampling", "noise"):
-        (sampling if given.part == "sampling" else noise)(Sources(given.sources), out)
+    if given.part == "sampling":
+        sampling(Sources(given.sources), out, given.repeats)
+        return
+    if given.part == "noise":
+        noise(Sources(given.sources), out)
         return
     with tempfile.TemporaryDirectory() as folder:
         machine = given.machine

@@ -20,6 +20,8 @@ from distribution import Unavailable, suite  # noqa: E402
 MPI4PY = "demo of mpi4py"
 APPS = "apps/"
 STEERED = "tests/shadow/steered/"
+PACKAGES = "tests/packages/programs/"
+CSC = "csc-training/hpc-python"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Program:
     """A program, its arguments, and its options if it is sampled.
 
     `source` says where it is from. `statuses` are exit statuses that wrong results cause.
-    `call` is a call of a function of the program, which then is not a script.
+    `call` is a call of a function of the program, which then is not a script. `without` is a
+    package that the program is not to have. It runs in `folder`, relative to its own one.
     """
 
     name: str
@@ -38,6 +41,8 @@ class Program:
     input: str = ""
     call: str = ""
     statuses: tuple[int, ...] = ()
+    without: str = ""
+    folder: str = ""
 
 
 class Sources:
@@ -49,7 +54,11 @@ class Sources:
             self.folders.append(suite().parent / "demo")
         except Unavailable as error:
             print(f"without the demos of mpi4py: {error}", file=sys.stderr)
-        self.folders += [TOP / "apps", TOP / "tests" / "shadow" / "steered"]
+        self.folders += [
+            TOP / "apps",
+            TOP / "tests" / "shadow" / "steered",
+            TOP / "tests" / "packages" / "programs",
+        ]
 
     def find(self, program: Program) -> str | None:
         """The path of a program."""
@@ -116,55 +125,97 @@ def _named(place: str) -> tuple[str, str]:
 
 
 SAMPLED = [
-    _demo("mandelbrot/mandelbrot.py", options=_named("__main__:mandelbrot:by=none,iters=2000")),
+    _demo(
+        "mandelbrot/mandelbrot.py",
+        options=_named("__main__:mandelbrot:by=none,iters=200"),
+        without="matplotlib",
+    ),
     _demo(
         "compute-pi/cpi-cco.py",
-        input="20000\n" * 20 + "0\n",
+        input="200000\n" * 20 + "0\n",
         options=_named("__main__:comp_pi:by=type,iters=5"),
     ),
     _demo(
         "compute-pi/cpi-rma.py",
-        input="20000\n" * 20 + "0\n",
+        input="200000\n" * 20 + "0\n",
         options=_named("__main__:comp_pi:by=type,iters=5"),
     ),
+    Program(
+        "mpi/heat-equation/solution/heat-p2p.py",
+        CSC,
+        (),
+        _named("__main__:evolve:iters=20"),
+        folder="..",
+    ),
+    Program(
+        "mpi/non-blocking/solution/heat.py",
+        CSC,
+        (),
+        _named("__main__:evolve_inner:iters=20"),
+        folder="../../heat-equation",
+    ),
+    Program("pymgrit_dahlquist.py", PACKAGES, (), _named("pymgrit.heat.heat_1d:Heat1D.step")),
+    Program("vegas_integral.py", PACKAGES, (), _named("__main__:peak:by=type,iters=5")),
+    _apps("npb_mg.py", "--class", "W", options=_named("__main__:around:iters=5"), statuses=WRONG),
+    _apps(
+        "npb_cg.py",
+        "--class",
+        "W",
+        options=_named("__main__:Solver.solve:scope=collective"),
+        statuses=WRONG,
+    ),
+    _apps("npb_lu.py", options=_named("__main__:right_side:iters=8"), statuses=WRONG),
+    _apps("npb_ep.py", options=_named("__main__:batch:by=type,iters=10"), statuses=WRONG),
+    _apps(
+        "npb_is.py",
+        "--class",
+        "W",
+        options=_named("__main__:Sorter.sort:scope=collective"),
+        statuses=WRONG,
+    ),
+    _apps("hpl.py", "--size", "1024", options=AUTO, statuses=WRONG),
     _apps(
         "jacobi2d.py",
         "--size",
-        "512",
+        "1024",
         "--iterations",
-        "60",
+        "80",
         options=_named("__main__:Block.step:iters=10"),
         statuses=WRONG,
     ),
     _apps("nbody.py", options=_named("__main__:pull:iters=10"), statuses=WRONG),
     _apps(
-        "dft.py", "--iterations", "4", options=_named("__main__:convolve:iters=10"), statuses=WRONG
+        "dft.py",
+        "--iterations",
+        "12",
+        options=_named("__main__:convolve:iters=10"),
+        statuses=WRONG,
     ),
-    _apps("npb_mg.py", options=_named("__main__:around:iters=5"), statuses=WRONG),
-    _apps("npb_ft.py", options=_named("numpy.fft:fft:iters=3"), statuses=WRONG),
     _apps(
         "sweep3d.py",
         options=_named("__main__:Sweep.iterate:scope=collective,iters=2"),
         statuses=WRONG,
     ),
     _apps(
-        "master_worker.py", options=_named("__main__:count_primes:by=type,iters=10"), statuses=WRONG
+        "master_worker.py",
+        options=_named("__main__:count_primes:by=type,iters=10"),
+        statuses=WRONG,
     ),
     Program("drift.py", STEERED, (), AUTO),
-    Program("stealing.py", STEERED, (), _named("__main__:work:by=type,iters=5")),
     Program(
-        "samplesort.py", STEERED, ("100000", "8"), _named("__main__:local_sort:by=type,iters=6")
+        "samplesort.py", STEERED, ("100000", "20"), _named("__main__:local_sort:by=type,iters=6")
     ),
     Program("adaptive_steps.py", STEERED, ("20000", "1e-4"), _named("__main__:slope:iters=20")),
     Program("refined_mesh.py", STEERED, (), AUTO),
     Program("amg_levels.py", STEERED, ("500",), _named("__main__:update:by=none,iters=30")),
+    Program("time_steps.py", STEERED, (), _named("__main__:advance:iters=20")),
+    Program("life.py", STEERED, (), _named("__main__:turn:iters=20")),
     Program("amg_levels.py", STEERED, ("500",), FOLD),
-    Program("drift.py", STEERED, (), FOLD),
     _apps("npb_ft.py", options=FOLD, statuses=WRONG),
-    _apps("npb_mg.py", options=FOLD, statuses=WRONG),
-    _apps("jacobi2d.py", "--size", "512", "--iterations", "60", options=FOLD),
-    _apps("nbody.py", "--bodies", "1024", "--steps", "4", options=FOLD, statuses=WRONG),
-    _apps("sweep3d.py", options=FOLD, statuses=WRONG),
+    _apps("npb_mg.py", "--class", "W", options=FOLD, statuses=WRONG),
+    _apps("jacobi2d.py", "--size", "1024", "--iterations", "40", options=FOLD),
+    _apps("nbody.py", "--bodies", "2048", "--steps", "8", options=FOLD, statuses=WRONG),
+    _apps("npb_lu.py", options=FOLD, statuses=WRONG),
 ]
 NOISY = [
     Program("jacobi_conv.py", STEERED, ("400",)),

@@ -17,7 +17,7 @@ def work(some, heavy):
 
 
 moved = 0
-for step in range(60):
+for _ in range(60):
     began = MPI.Wtime()
     rows = work(rows, 1 + rank)
     times = comm.allgather(MPI.Wtime() - began)

@@ -17,14 +17,14 @@ def spread(values):
     return new
 
 
-for iteration in range(400):
+iterations, change = 0, 1.0
+while change > 1e-8 and iterations < 400:
     part = spread(rank[comm.rank * own : (comm.rank + 1) * own])
     new = np.empty(pages)
     comm.Allreduce(part, new)
     new = 0.15 / pages + 0.85 * new
     change = np.abs(new - rank).sum()
     rank = new
-    if change < 1e-8:
-        break
+    iterations += 1
 if comm.rank == 0:
-    print("iterations", iteration + 1)
+    print("iterations", iterations)
