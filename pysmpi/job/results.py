@@ -114,7 +114,10 @@ def add_interval(result: Result, shadow: Shadow, ranks: Sequence[Rank]) -> None:
         return
     measured = result.compute in MEASURED
     longest = max((rank["compute_seconds"] for rank in result.ranks), default=0.0)
-    busy = measured and had_to_wait()
+    steady = result.steady is not None
+    busy = 0.0
+    if measured and had_to_wait():
+        busy = interval.BUSY_STEADY if steady else interval.BUSY
     below, above = interval.around(
         [shadow.skipped_of(rank) for rank in ranks], longest if measured else 0.0, folded, busy
     )

@@ -29,12 +29,14 @@ LEVEL = 0.9
 DEVIATE = 1.645  # of a normal distribution, between whose values of both signs are 90 %
 # Root mean square of the errors of sampled runs whose passes were alike, and of folded ones
 # (docs/explanation/accuracy.md).
-SYSTEMATIC = 0.03
+SYSTEMATIC = 0.05
 FOLDED = 0.08
 # And of runs on a computer with more work than processors: two runs in full differ by as much.
+# `--compute steady` leaves most of it out.
 BUSY = 0.12
+BUSY_STEADY = 0.04
 # The error (s) of the time of a pass: looks at a clock, and what they and pysmpi leave in caches.
-PASS = 0.7e-6
+PASS = 2.5e-6
 FEWEST = 4  # measures from which a variance is known
 
 
@@ -103,21 +105,19 @@ def around(
     ranks: Iterable[Sequence[SkippedPasses]],
     compute: float = 0.0,
     folded: bool = False,
-    busy: bool = False,
+    busy: float = 0.0,
 ) -> tuple[float, float]:
     """The seconds by which the interval reaches below and above the time of a run.
 
     `ranks` has the skipped passes of each rank, `compute` is the most measured compute of a rank
-    (s), `folded` tells whether it worked with folded arrays, `busy` whether the computer has more
-    work than processors.
+    (s), `folded` tells whether it worked with folded arrays, `busy` is the error if the
+    computer has more work than processors.
     """
     every = [list(kinds) for kinds in ranks]
     error = max((hypot(*(kind.error for kind in kinds)) for kinds in every), default=0.0)
     waits = max((sum(kind.waits for kind in kinds) for kinds in every), default=0.0)
     relative = FOLDED if folded else SYSTEMATIC
-    if busy:
-        relative = hypot(relative, BUSY)
-    error = hypot(error, relative * compute)
+    error = hypot(error, hypot(relative, busy) * compute)
     if compute:
         error = hypot(error, PASS * max(sum(kind.passes for kind in kinds) for kinds in every))
     return DEVIATE * error, DEVIATE * error + largest_of(len(every)) * waits

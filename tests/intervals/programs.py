@@ -21,6 +21,7 @@ MPI4PY = "demo of mpi4py"
 APPS = "apps/"
 STEERED = "tests/shadow/steered/"
 PACKAGES = "tests/packages/programs/"
+EXAMPLES = "jbornschein/mpi4py-examples"
 CSC = "csc-training/hpc-python"
 
 
@@ -155,7 +156,7 @@ SAMPLED = [
         folder="../../heat-equation",
     ),
     Program("pymgrit_dahlquist.py", PACKAGES, (), _named("pymgrit.heat.heat_1d:Heat1D.step")),
-    Program("vegas_integral.py", PACKAGES, (), _named("__main__:peak:by=type,iters=5")),
+    Program("07-matrix-vector-product", EXAMPLES, (), _named("numpy:inner:iters=4")),
     _apps("npb_mg.py", "--class", "W", options=_named("__main__:around:iters=5"), statuses=WRONG),
     _apps(
         "npb_cg.py",
@@ -164,7 +165,7 @@ SAMPLED = [
         options=_named("__main__:Solver.solve:scope=collective"),
         statuses=WRONG,
     ),
-    _apps("npb_lu.py", options=_named("__main__:right_side:iters=8"), statuses=WRONG),
+    _apps("npb_lu.py", options=_named("__main__:add_derivatives:iters=8"), statuses=WRONG),
     _apps("npb_ep.py", options=_named("__main__:batch:by=type,iters=10"), statuses=WRONG),
     _apps(
         "npb_is.py",
@@ -173,7 +174,6 @@ SAMPLED = [
         options=_named("__main__:Sorter.sort:scope=collective"),
         statuses=WRONG,
     ),
-    _apps("hpl.py", "--size", "1024", options=AUTO, statuses=WRONG),
     _apps(
         "jacobi2d.py",
         "--size",
@@ -198,18 +198,18 @@ SAMPLED = [
     ),
     _apps(
         "master_worker.py",
+        "--limit",
+        "800000",
+        "--task",
+        "4000",
         options=_named("__main__:count_primes:by=type,iters=10"),
         statuses=WRONG,
     ),
-    Program("drift.py", STEERED, (), AUTO),
     Program(
         "samplesort.py", STEERED, ("100000", "20"), _named("__main__:local_sort:by=type,iters=6")
     ),
-    Program("adaptive_steps.py", STEERED, ("20000", "1e-4"), _named("__main__:slope:iters=20")),
     Program("refined_mesh.py", STEERED, (), AUTO),
-    Program("amg_levels.py", STEERED, ("500",), _named("__main__:update:by=none,iters=30")),
-    Program("time_steps.py", STEERED, (), _named("__main__:advance:iters=20")),
-    Program("life.py", STEERED, (), _named("__main__:turn:iters=20")),
+    Program("from_file.py", STEERED, (), _named("__main__:relax:iters=6")),
     Program("amg_levels.py", STEERED, ("500",), FOLD),
     _apps("npb_ft.py", options=FOLD, statuses=WRONG),
     _apps("npb_mg.py", "--class", "W", options=FOLD, statuses=WRONG),
