@@ -26,6 +26,7 @@ from pysmpi.reports.result import Result
 from pysmpi.shadow.decisions import DataDecision, decisions
 from pysmpi.shadow.twin import Twin, TwinGuide
 from pysmpi.text import integer
+from pysmpi.time.timing import MEASURED
 
 _FULL: dict[str, Any] = {"sample": ("none",), "once": (), "fold": ("none",), "data": "all"}
 # A twin is not observed, and measures nothing.
@@ -133,26 +134,33 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _wrong(result: Result) -> tuple[bool, set[str]]:
-    """Whether the arrays of ranks are folded, and the names of functions that were skipped."""
+def _wrong(result: Result) -> tuple[bool, set[str], bool]:
+    """What the run did not have: own arrays, results of skipped functions, and measured times."""
     sampled = [] if result.shadow is None else result.shadow["sampled"]
     names = {
         point["place"].rpartition(":")[2].rpartition(".")[2]
         for point in sampled
         if point["skipped"]
     }
-    return result.folding is not None, names
+    return result.folding is not None, names, result.compute in MEASURED
 
 
 def _decisions(
-    program: RankProgram, arrays: bool = False, functions: Collection[str] = ()
+    program: RankProgram,
+    arrays: bool = False,
+    functions: Collection[str] = (),
+    clocks: bool = False,
 ) -> list[DataDecision]:
     """The lines of a program that decide by data; none if its source is not known."""
     path: str | None = getattr(program, "path", None)
     if isinstance(program, FunctionProgram):
         with contextlib.suppress(TypeError, OSError):
             path = inspect.getsourcefile(program.function)
-    return [] if path is None or not os.path.isfile(path) else decisions(path, arrays, functions)
+    return (
+        []
+        if path is None or not os.path.isfile(path)
+        else decisions(path, arrays, functions, clocks)
+    )
 
 
 def _without_data(result: Result) -> bool:

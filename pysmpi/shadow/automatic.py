@@ -29,7 +29,7 @@ from pysmpi.shadow.decisions import Steering
 from pysmpi.shadow.entry import Entry
 from pysmpi.shadow.estimate import StoppingRule
 from pysmpi.shadow.outputs import ArrayWatch, Outputs, norm
-from pysmpi.shadow.passes import Guard, Point, Shadow
+from pysmpi.shadow.passes import NO_COSTS, Guard, Point, Shadow
 from pysmpi.time.figures import NotSampledFigures
 
 SHORTEST = 20_000  # smallest time of a sampled call (ns)
@@ -118,6 +118,7 @@ class Automatic:
         candidate = self.candidates.get(place)
         if candidate is None:
             point = Point(place, StoppingRule(), by="shape")
+            point.steady = self.shadow.steady
             candidate = self.candidates[place] = Candidate(point)
         watched = candidate
 
@@ -140,11 +141,15 @@ class Automatic:
     ) -> Any:
         shadow, point = self.shadow, candidate.point
         with shadow.paused():
+            if shadow.costs is None:
+                shadow.calibrate(rank)
+            costs = shadow.costs or NO_COSTS
             entry = point.entry(rank, point.key(args, kwargs))
             if entry.done:
                 assert entry.outputs is not None
                 if entry.resembles(norm(args, kwargs, entry.written or []), CHANGE):
                     shadow.skip(point, entry, rank)
+                    shadow.clock.charge(-costs.skipped)
                     return entry.outputs.leave(args, kwargs)
                 entry.done = False
             candidate.called.add(rank.pid)
@@ -161,7 +166,9 @@ class Automatic:
             return result
         with shadow.paused():
             point.ran += 1
+            shadow.clock.charge(-costs.measured)
             measured = guard.measured() if shadow.native else float(guard.host)
+            measured = max(0.0, measured - costs.inside)
             counted = shadow.count(point, entry, measured)
             guard.note(entry)
             candidate.host += guard.host

@@ -33,6 +33,11 @@ WRITTEN = frozenset(
      "Recv", "Irecv", "Sendrecv", "Sendrecv_replace", "Iallreduce", "Ireduce", "Iallgather",
      "Ialltoall", "Ibcast"]
 )  # fmt: skip
+# Clocks, which show estimated times if work is skipped or folded.
+_CLOCKS = frozenset(
+    ["Wtime", "time", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "time_ns",
+     "process_time", "process_time_ns", "thread_time"]
+)  # fmt: skip
 _COMMUNICATING = RETURNED | WRITTEN | frozenset(
     ["Send", "Isend", "Ssend", "Issend", "Barrier", "Ibarrier", "Start", "Startall", "send",
      "isend", "ssend", "recv", "irecv", "sendrecv", "bcast", "gather", "scatter", "allgather",
@@ -90,14 +95,15 @@ class DataDecision:
 
 
 def decisions(
-    file: str, arrays: bool = False, functions: Collection[str] = ()
+    file: str, arrays: bool = False, functions: Collection[str] = (), clocks: bool = False
 ) -> list[DataDecision]:
     """The decisions of a program in a file and in the files beside it that it imports.
 
     In the order of their lines; none if the source cannot be read. With `arrays`, values of arrays
-    that the program makes are sources, and results of the functions with the names `functions`.
+    that the program makes are sources, and results of the functions with the names `functions`;
+    with `clocks`, times that it measures.
     """
-    flow = _Flow(arrays, frozenset(functions))
+    flow = _Flow(arrays, frozenset(functions) | (_CLOCKS if clocks else frozenset()))
     trees = dict(_modules(file))
     assigned = {
         one.attr

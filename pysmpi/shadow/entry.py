@@ -15,7 +15,7 @@ class Entry:
     __slots__ = (
         "estimate", "done", "left", "outputs", "written", "host", "random", "shares", "blocks",
         "skipped", "value", "owed", "kind", "trend", "again", "cold",
-        "least", "greatest", "norm", "norms", "missed", "waits", "at",
+        "least", "greatest", "norm", "norms", "missed", "waits", "at", "short",
     )  # fmt: skip
 
     def __init__(self, kind: int = 0) -> None:
@@ -42,6 +42,7 @@ class Entry:
         self.norms = 0  # number of changes of the norm
         self.cold = False  # whether passes were skipped before the next one, which is not measured
         self.waits: dict[int, int] = {}  # blocks of compute of each rank that have skipped passes
+        self.short = False  # whether a pass is too short to be skipped
         self.at = -1.0  # the date of the last of them
 
     def note_norm(self, norm: float | None) -> None:

@@ -21,6 +21,7 @@ ROUGH = 0.03  # relative standard error from which passes that are not alike are
 FARTHEST = 100  # most passes to skip until one is measured again
 ODD = 4.0  # deviations of early measures from which a late one is odd
 LATEST = 8  # last measures that show a change before all late ones do
+SPREAD = 3.0  # times the low end from which on passes vary by themselves
 OPEN = 3  # last measures that stand for the passes after them
 # A trend is one that chance gives in one of 80 cases and changes the time by a fifth, or in one of
 # 2,000 and by a twentieth: normal deviates of Mann and Kendall's test, and relative changes.
@@ -191,6 +192,16 @@ class Estimate:
         return self._median
 
     @property
+    def low(self) -> float:
+        """The low end of the last measures; their mean if the passes vary (as `time/steady.py`)."""
+        values = sorted(self.values[-COMPARED:])
+        if not values:
+            return 0.0
+        # The lowest of few may be a wrong measure.
+        low = values[min(max(1, len(values) // 8), len(values) - 1)]
+        return low if values[3 * len(values) // 4] <= SPREAD * low else self.mean
+
+    @property
     def error(self) -> float:
         """The relative standard error of the mean; infinite for fewer than two measures."""
         if self.count < 2:
@@ -228,10 +239,12 @@ class Estimate:
             return change
         return None
 
-    def typical(self, charge: str) -> float:
-        """The time of a skipped pass."""
+    def typical(self, charge: str, steady: bool = False) -> float:
+        """The time of a skipped pass; `steady` leaves out what other work adds to it."""
         if self.unlike:
             return self.stratified
+        if steady:
+            return self.low
         return self.median if charge == "median" else self.mean
 
     def enough(self, rule: StoppingRule) -> bool:

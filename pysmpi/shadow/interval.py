@@ -31,6 +31,9 @@ DEVIATE = 1.645  # of a normal distribution, between whose values of both signs 
 # (docs/explanation/accuracy.md).
 SYSTEMATIC = 0.05
 FOLDED = 0.08
+# A run in full takes longer where arrays of all ranks do not fit the cache, and where each rank
+# gets new pages for its temporary arrays.
+FOLDED_ABOVE = 0.5
 # And of runs on a computer with more work than processors: two runs in full differ by as much.
 # `--compute steady` leaves most of it out.
 BUSY = 0.12
@@ -55,19 +58,28 @@ class SkippedPasses:
 
 
 def skipped_passes(
-    estimate: Estimate, passes: int, charge: str, second: float, blocks: int | None = None
+    estimate: Estimate,
+    passes: int,
+    charge: str,
+    second: float,
+    blocks: int | None = None,
+    others: Iterable[Estimate] = (),
 ) -> SkippedPasses:
     """The skipped passes of a kind, whose measures are in units of `second`.
 
     They lie in a number of blocks of compute. Passes that are charged by `draw` vary by themselves.
+    Passes of the same kind on other ranks have about the same relative variance.
     """
     values = estimate.values
     count = len(values)
-    typical = estimate.typical(charge)
+    steady = charge == "steady"  # blocks take their undisturbed time, and none is slow
+    typical = estimate.typical(charge, steady)
     mean = sum(values) / count if count else typical
-    variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
-    # Student's distribution with count - 1 degrees of freedom has this variance from 4 measures on.
-    variance *= (count - 1) / (count - 3) if count >= FEWEST else 3.0
+    ways, variance = relative_variance([estimate, *others])
+    variance *= mean * mean
+    usual = variance
+    # Student's distribution with a number of degrees of freedom has this variance from 3 on.
+    variance *= ways / (ways - 2) if ways > 2 else 3.0
     alone = independence(values)
     scatter = estimate.scatter * estimate.stratified
     if estimate.unlike:
@@ -75,9 +87,22 @@ def skipped_passes(
     else:
         squared = variance * (passes * passes / max(1.0, count * alone) + passes / alone)
         # What late measures differ by more than they scatter.
-        squared += passes * passes * max(0.0, (estimate.stratified - typical) ** 2 - scatter**2)
-    waits = 0.0 if charge == "draw" else sqrt(variance * passes * (blocks or passes))
+        apart = estimate.stratified - (estimate.mean if steady else typical)
+        squared += passes * passes * max(0.0, apart**2 - scatter**2)
+    waits = 0.0 if steady or charge == "draw" else sqrt(usual * passes * (blocks or passes))
     return SkippedPasses(passes, passes * typical * second, sqrt(squared) * second, waits * second)
+
+
+def relative_variance(estimates: Iterable[Estimate]) -> tuple[int, float]:
+    """The variance of some measures relative to the square of their mean, and its freedom."""
+    ways, whole = 0, 0.0
+    for estimate in estimates:
+        values = estimate.values
+        mean = sum(values) / len(values) if values else 0.0
+        if mean > 0.0:
+            ways += len(values) - 1
+            whole += sum((value / mean - 1.0) ** 2 for value in values)
+    return ways, whole / max(1, ways)
 
 
 def independence(values: Sequence[float]) -> float:
@@ -120,4 +145,5 @@ def around(
     error = hypot(error, hypot(relative, busy) * compute)
     if compute:
         error = hypot(error, PASS * max(sum(kind.passes for kind in kinds) for kinds in every))
-    return DEVIATE * error, DEVIATE * error + largest_of(len(every)) * waits
+    above = hypot(error, FOLDED_ABOVE * compute) if folded else error
+    return DEVIATE * error, DEVIATE * above + largest_of(len(every)) * waits

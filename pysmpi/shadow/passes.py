@@ -116,11 +116,13 @@ class Point:
         self.collective = scope == "collective"
         self.key = key_function(by)
         self.charge = charge
+        self.steady = False  # whether passes take the time that they take without other work
         self.keep = outputs != "leave"
         self.scaled = outputs == "scale"
         self.entries: dict[Hashable, Entry] = {}
         self.left: list[Entry] = []  # entries of passes that are not skipped any more
         self.kinds: list[dict[int, Entry]] = []  # of collective passes: by rank, for each kind
+        self.ended: dict[int, list[tuple[Entry, list[Entry]]]] | None = None  # by rank
         self.teams: dict[tuple[int, int], Team] = {}  # by kind and rank
         # Of collective passes, by kind and number: whether the next one is skipped, and `left`.
         self.decided: dict[tuple[int, int], tuple[bool, int]] = {}
@@ -164,22 +166,43 @@ class Point:
                 for pid in ranks:
                     self.teams[entry.kind, pid] = team
             found = team.typical(self.charge)
-        return estimate.typical(self.charge) if found is None else found
+        return estimate.typical(self.charge, self.steady) if found is None else found
 
     def forget(self) -> None:
         """Skip no more passes of the kinds so far."""
         self.left += [entry for entry in self.entries.values() if entry.missed]
         self.entries.clear()
 
+    def _of_rank(self, pid: int) -> list[tuple[Entry, list[Entry]]]:
+        """The kinds of passes of a rank after the run, each with those of some other ranks."""
+        if self.ended is None:
+            self.ended = {}
+            alike: dict[Hashable, list[Entry]] = {}
+            for full, entry in self.entries.items():
+                kind = full[1] if self.scope != "global" and isinstance(full, tuple) else full
+                some = alike.setdefault(kind, [])
+                if len(some) < POOLED:
+                    some.append(entry)
+                for rank in entry.missed:
+                    self.ended.setdefault(rank, []).append((entry, some))
+            for entry in self.left:
+                for rank in entry.missed:
+                    self.ended.setdefault(rank, []).append((entry, []))
+        return self.ended.get(pid, [])
+
     def skipped_of(self, pid: int, seconds: float) -> list[SkippedPasses]:
         """The skipped passes of a rank; `seconds` is the time of a nanosecond on its core."""
         second = 1.0 if self.collective else seconds
         found = []
-        for entry in (*self.left, *self.entries.values()):
+        charge = "steady" if self.steady and not self.collective else self.charge
+        for entry, others in self._of_rank(pid):
             passes = entry.missed.get(pid, 0)
             if passes:
                 blocks = entry.waits.get(pid, passes)
-                found.append(skipped_passes(entry.estimate, passes, self.charge, second, blocks))
+                estimates = [one.estimate for one in others if one is not entry]
+                found.append(
+                    skipped_passes(entry.estimate, passes, charge, second, blocks, estimates)
+                )
         return found
 
     def report(self) -> SampledFigures:
@@ -206,6 +229,8 @@ class Point:
 
 Meter = Guard | Span
 
+SHORTEST = 20_000.0  # smallest time of a call that is skipped (ns)
+POOLED = 16  # ranks whose measures show the variance of one kind of pass
 CALLS = 50  # of an empty function, by which the costs of sampling are measured
 
 
@@ -219,6 +244,9 @@ class Costs:
     skipped: int
     measured: int
     inside: float
+
+
+NO_COSTS = Costs(0, 0, 0.0)
 
 
 def _empty(one: object, other: object) -> None:
@@ -246,6 +274,7 @@ class Shadow:
         self.failure: UsageError | None = None
         self.links = Links()
         self.dry = False  # whether all passes run
+        self.steady = False  # whether blocks take their undisturbed time
         self.costs: Costs | None = None  # of sampling itself; None before the first pass
         # Called for passes that may communicate: the rank, the place, and +1 at the begin, -1 at
         # the end, 0 for a skipped pass.
@@ -254,6 +283,7 @@ class Shadow:
     def point(self, name: str, rule: StoppingRule, **options: Any) -> Point:
         """A new place to sample."""
         point = Point(name, rule, **options)
+        point.steady = self.steady
         self.points.append(point)
         return point
 
@@ -400,9 +430,17 @@ class Shadow:
                 if self.costs is not None:
                     clock.charge(-self.costs.skipped)
                 return entry.outputs.leave(args, kwargs)
-            watch = ArrayWatch(args, kwargs) if point.keep and entry.written is None else None
+            watch = None
+            if entry.short:
+                point.ran += 1
+                if self.costs is not None:
+                    clock.charge(-self.costs.skipped)
+            elif point.keep and entry.written is None:
+                watch = ArrayWatch(args, kwargs)
         finally:
             clock.resume()
+        if entry.short:
+            return function(*args, **kwargs)
         meter = self.begin(point, entry, rank)
         whole = False
         try:
@@ -416,7 +454,10 @@ class Shadow:
                 clock.charge(-self.costs.measured)
             if watch is not None and entry.written is None:
                 entry.written = watch.written()
-            if entry.done:
+            if entry.done and self.native and not point.collective:
+                # To skip a short call saves less than it costs in accuracy.
+                entry.short = entry.estimate.mean < SHORTEST
+            if entry.done and not entry.short:
                 entry.outputs = Outputs(
                     result, args, kwargs, entry.written or [], constructor, point.scaled
                 )
@@ -426,7 +467,7 @@ class Shadow:
 
     def calibrate(self, rank: Rank) -> None:
         """Measure what the clock of a rank sees of the work of sampling, by an empty function."""
-        self.costs = Costs(0, 0, 0.0)
+        self.costs = NO_COSTS
         if not self.native:
             return
         clock = self.clock

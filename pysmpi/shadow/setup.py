@@ -22,7 +22,7 @@ from pysmpi.shadow.passes import Point, Shadow, running
 from pysmpi.shadow.targets import OnceTarget, Target, parse_once, parse_sample
 from pysmpi.time.figures import ShadowFigures
 from pysmpi.time.stopwatch import Stopwatch
-from pysmpi.time.timing import ComputeTiming, NativeTiming
+from pysmpi.time.timing import ComputeTiming, NativeTiming, SteadyTiming
 
 # A call of a replaced function by a rank.
 Call = Callable[[Rank, tuple[Any, ...], Mapping[str, Any]], Any]
@@ -46,6 +46,7 @@ class Shadowing(Instrument):
         once = [once] if isinstance(once, str) else once
         factor = timing.factor if isinstance(timing, NativeTiming) else None
         self.shadow = Shadow(timing.stopwatch, factor, seed)
+        self.shadow.steady = isinstance(timing, SteadyTiming)
         self.annotated = "none" not in sample
         if not self.annotated and len(sample) > 1:
             raise UsageError("--sample none: expected it alone, it turns all sampling off")

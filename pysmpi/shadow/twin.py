@@ -277,6 +277,12 @@ class TwinGuide(_Watch):
                     self.divergence = Divergence(pid, position, theirs[position], None)
                     break
 
+    def _advice(self) -> str:
+        if self.choice != "report":
+            return ""
+        more = "" if self.whole else "; --twin all takes the results that decide from all ranks"
+        return f"{more}; --on-divergence full runs it again in full"
+
     def finish(self, result: Any) -> None:
         """Say in the result how far the run was as in full."""
         twin = self.twin
@@ -284,7 +290,7 @@ class TwinGuide(_Watch):
         if self.divergence is not None:
             result.remarks.append(
                 f"the calls are not those of {which}: {self.divergence}; "
-                "the predicted time is not that of the program"
+                f"the predicted time is not that of the program{self._advice()}"
             )
             if self.choice == "stop":
                 result.exit_status = 1

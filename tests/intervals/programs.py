@@ -148,13 +148,6 @@ SAMPLED = [
         _named("__main__:evolve:iters=20"),
         folder="..",
     ),
-    Program(
-        "mpi/non-blocking/solution/heat.py",
-        CSC,
-        (),
-        _named("__main__:evolve_inner:iters=20"),
-        folder="../../heat-equation",
-    ),
     Program("pymgrit_dahlquist.py", PACKAGES, (), _named("pymgrit.heat.heat_1d:Heat1D.step")),
     Program("07-matrix-vector-product", EXAMPLES, (), _named("numpy:inner:iters=4")),
     _apps("npb_mg.py", "--class", "W", options=_named("__main__:around:iters=5"), statuses=WRONG),

@@ -121,6 +121,32 @@ def test_time_is_charged_as_measured(outcome, burn):
     assert point["saved_seconds"] == pytest.approx(25 * 1.5e-3)
 
 
+def test_ranks_skip_the_same_passes_that_communicate(outcome, burn):
+    text = """
+    import numpy as np
+    from mpi4py import MPI
+    comm = MPI.COMM_WORLD
+    ran = 0
+    def step(number):
+        global ran
+        ran += 1
+        # The time rises on rank 0, which does not wait for rank 1.
+        burn(100_000 * number if comm.rank == 0 else 20_000_000)
+        if comm.rank == 0:
+            comm.Send(np.zeros(1), 1)
+        else:
+            comm.Recv(np.zeros(1), 0)
+    for number in range(40):
+        step(number)
+    print(ran)
+    """
+    sample = ["__main__:step:scope=collective,iters=8"]
+    result, lines = outcome(text, 2, compute="native", sample=sample)
+    assert lines[0] == lines[1]
+    assert result.exit_status == 0
+    assert not result.unreceived
+
+
 @pytest.mark.parametrize("compute", ["none", "3us", "file"])
 def test_time_that_is_not_measured_does_not_depend_on_sampling(outcome, compute, tmp_path):
     if compute == "file":

@@ -72,6 +72,15 @@ def test_results_of_skipped_functions_decide(tmp_path: Path) -> None:
     assert found(tmp_path, text, functions={"g"}) == []
 
 
+def test_times_decide_where_compute_is_measured(tmp_path: Path) -> None:
+    text = (
+        HEAD + "t = MPI.Wtime()\nd = comm.allgather(MPI.Wtime() - t)\nif max(d) > 1: comm.Barrier()"
+    )
+    assert found(tmp_path, text) == []
+    assert found(tmp_path, text, clocks=True)
+    assert found(tmp_path, HEAD + "t = MPI.Wtime()\nprint(MPI.Wtime() - t)", clocks=True) == []
+
+
 def test_functions_that_steer() -> None:
     steering = Steering()
     text = (
