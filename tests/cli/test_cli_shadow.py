@@ -48,7 +48,9 @@ def program(write) -> str:
 
 
 def test_the_summary_says_so_once(status, program):
-    code, _, err = status("run", "-n", "2", "--sample", "__main__:work:iters=3", program)
+    code, _, err = status(
+        "run", "-n", "2", "--compute", "100us", "--sample", "__main__:work:iters=3", program
+    )
     assert code == 0
     assert "sampled __main__:work (local): 8 passes ran, 52 were skipped" in err
     assert err.count("results are wrong") == 1
