@@ -1564,6 +1564,9 @@ class Translator:
     def call_exit(self, given: list[Any]) -> str:
         return f"sys.exit({self.expr(given[0])})"
 
+    def call_abort(self, given: list[Any]) -> str:
+        return "sys.exit(134)"
+
     def call_assert(self, given: list[Any]) -> str:
         return f"assert {self.condition(given[0])}"
 
