@@ -99,6 +99,7 @@ IN_C = [
     "pysmpi/mpi/base/handle_fields",
     "pysmpi/mpi/base/memcopy",
     "pysmpi/mpi/c_interface/conversions",
+    "pysmpi/explore/audit_events",
     "pysmpi/isolation/kinds/attribute_hooks",
     "pysmpi/isolation/kinds/trace_hooks",
     "pysmpi/isolation/dict_versions",

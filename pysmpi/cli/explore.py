@@ -369,7 +369,10 @@ def _show_orders(failure: FailingOrder) -> None:
     begin = failure.parting
     if begin is None:
         return
-    echo(f"  the default order passes; this order parts from it at event {begin + 1}:", err=True)
+    which = "the default order"
+    if failure.passing_schedule:
+        which = f"another order ({failure.passing_schedule})"
+    echo(f"  {which} passes; this order parts from it at event {begin + 1}:", err=True)
     pairs = list(zip_longest(failure.passing[begin:], failure.sites[begin:], fillvalue="the end"))
     for passes, fails in pairs[:_PAIRS]:
         if passes == fails:
@@ -379,8 +382,10 @@ def _show_orders(failure: FailingOrder) -> None:
             echo(f"    fails:  {fails}", err=True)
     if len(pairs) > _PAIRS:
         echo(f"    and {text.count(len(pairs) - _PAIRS, 'later event')}", err=True)
-    if failure.remedy:
-        echo(f"  no tried order fails if {failure.remedy}", err=True)
+    for one in failure.remedies:
+        tried = text.count(one.executions, "execution")
+        more = "" if one.complete else ", more are left"
+        echo(f"  {one.verdict} if {one.text} ({tried}{more})", err=True)
 
 
 def _write(path: str, found: SearchResult) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pysmpi.kernel.choices import MATCH, PROBE, SOME, TEST, Alternative, Control
 from pysmpi.kernel.matching import ANY
@@ -141,13 +141,37 @@ def concerns(arrival: Offer, event: Decision) -> bool:
     return arrival.place in event.watched
 
 
+class LocatedMatch(NamedTuple):
+    """A message and its receive, of an execution whose lines are recorded.
+
+    `send` and `receive` are calls with their lines, followed by their numbers among those of their
+    rank. `posted` orders receives by their begin. `wanted` is the tag that the receive names.
+    `event` is the number of the decision, -1 if there was none.
+    """
+
+    sender: int
+    send: str
+    send_number: int
+    receiver: int
+    receive: str
+    receive_number: int
+    posted: int
+    source: int
+    tag: int
+    wanted: int
+    event: int
+
+
 @dataclass
 class Trace:
     """The events of an execution (see `Observer`).
 
     `met` is the digest of the state at which it has ended because another execution goes on from
     there; `idle` are tests that lead nowhere, and `new_idle` the states of ranks that show it.
-    `twins` are options that are the same as another one but for numbers of ranks.
+    `twins` are options that are the same as another one but for numbers of ranks, `asked` those
+    that are so if the order with these numbers exchanged leads to the same state. Where lines are
+    recorded, `sites` describe the events, `matches` are the messages, and `calls` are the calls of
+    ranks in their order: the rank, the call with its line, its number among those of the rank.
     """
 
     events: list[Decision] = field(default_factory=list)
@@ -165,6 +189,44 @@ class Trace:
     met: bytes | None = None
     new_idle: list[bytes] = field(default_factory=list)
     twins: list[dict[str, str]] = field(default_factory=list)
+    matches: list[LocatedMatch] = field(default_factory=list)
+    calls: list[tuple[int, str, int]] = field(default_factory=list)
+    asked: list[dict[str, str]] = field(default_factory=list)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Plain data with each decision once: an execution sends it to the search."""
+        numbers: dict[Decision, int] = {}
+
+        def numbered(events: list[Decision]) -> list[int]:
+            return [numbers.setdefault(event, len(numbers)) for event in events]
+
+        state = dict(self.__dict__)
+        state["events"] = numbered(self.events)
+        state["options"] = list(map(numbered, self.options))
+        state["asleep"] = list(map(numbered, self.asleep))
+        state["arrivals"] = list(map(tuple, self.arrivals))
+        return list(map(tuple, numbers)), state
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """Take in what `__getstate__` has returned."""
+        rows, fields = state
+        events = list(map(Decision._make, rows))
+        fields["events"] = [events[number] for number in fields["events"]]
+        for name in ("options", "asleep"):
+            fields[name] = [[events[number] for number in row] for row in fields[name]]
+        fields["arrivals"] = list(map(Offer._make, fields["arrivals"]))
+        self.__dict__.update(fields)
+
+
+def exchanged(event: Decision, first: int, second: int) -> str:
+    """The name of a match or a probe if two ranks of its group change places."""
+    numbers = {str(first): str(second), str(second): str(first)}
+    kind, receipt, message = event.name.split(" ")
+    place, _, which = receipt.rpartition("#")
+    label, _, rank = place.rpartition(":")
+    source, _, number = message.partition("#")
+    rank, source = numbers.get(rank, rank), numbers.get(source, source)
+    return f"{kind} {label}:{rank}#{which} {source}#{number}"
 
 
 class DrawnDecision(NamedTuple):

@@ -107,6 +107,7 @@ class Executor(Untimed, LimitedExecutions):
         # By the descriptor of a pipe that an execution closes at its end, or of a worker's socket.
         self._running: dict[int, _Child] = {}
         self._snapshot: Snapshot | None = None
+        self._rule: object = None  # of the latest execution that no snapshot could begin
         self._server: SnapshotServer | None = None  # in the process of a snapshot
         self._requests: Requests | None = None  # in a worker
         self._end = -1  # of an execution: the pipe that it closes
@@ -242,9 +243,13 @@ class Executor(Untimed, LimitedExecutions):
             return None
         if self._snapshot is not None and self._snapshot.fits(decider):
             return self._snapshot
+        rule, before = decider.rule, self._rule
+        self._rule = rule
         beginning = decider.beginning()
         if beginning is None or not self.idle:
             return None
+        if not decider.searching and rule != before:
+            return None  # a snapshot is worth it for several executions
         self._drop_snapshot()
         mine, its = socket.socketpair()
         child = self._begin(beginning, None, its)
@@ -366,7 +371,9 @@ class Executor(Untimed, LimitedExecutions):
         if part is None:
             _leave(0)
         self._begun = time.perf_counter()
-        self._decider.continue_with(part.prefix, part.sleep, part.delayed, requests.memory)
+        self._decider.continue_with(
+            part.prefix, part.sleep, part.delayed, part.strategy, part.asking, requests.memory
+        )
 
     def _report(self, result: Result) -> None:
         sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pysmpi.explore.events import DrawnDecision, Trace, steps_of
@@ -13,8 +13,9 @@ from pysmpi.explore.executions import Executions, ExecutionsLost, JobFactory, Tr
 from pysmpi.explore.executor import Executor
 from pysmpi.explore.files import FileWatch
 from pysmpi.explore.observer import Observer
+from pysmpi.explore.remedies import Remedy, remedies
 from pysmpi.explore.schedule import ChoiceRecord, Decisions, Replayed
-from pysmpi.explore.shrinking import Shrunk, inevitable, remedy, shorten
+from pysmpi.explore.shrinking import Shrunk, inevitable, passes_after, shorten
 from pysmpi.explore.strategy import Strategy, make_strategy
 from pysmpi.explore.systematic import SearchTree, Task, predictions
 from pysmpi.kernel.choices import ORDERS, SEND, Alternative, Control
@@ -23,6 +24,7 @@ from pysmpi.ranks.simulation import Simulation
 
 SYSTEMATIC = "systematic"
 SENDS = ("both", "buffered", "waiting")
+REMEDY_RUNS, REMEDY_SECONDS = 300, 20.0  # the bounds of the search with a remedy
 
 # Makes the executor of a job with a number of ranks and arguments of the program.
 ExecutorFactory = Callable[[int, Sequence[str], "SearchLimits"], Executions]
@@ -58,6 +60,27 @@ class SearchLimits:
 
 
 @dataclass
+class TriedRemedy:
+    """A change of the program with which no execution has failed.
+
+    `complete`: in all orders; `buffered`: only if standard sends are buffered.
+    """
+
+    text: str
+    executions: int
+    complete: bool
+    buffered: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """What was seen, in words."""
+        if self.complete:
+            return "all orders with buffered sends pass" if self.buffered else "all orders pass"
+        some = " with buffered sends" if self.buffered else ""
+        return f"no tried order{some} fails"
+
+
+@dataclass
 class FailingOrder:
     """A failure: its cause, the report of the execution, and the schedule that repeats it.
 
@@ -66,9 +89,9 @@ class FailingOrder:
     (0: from the start, None: unknown). `deviations` is the number of decisions that differ from the
     default; an execution that was killed has no schedule. `unordered` repeats the same failure in
     the default order of a smaller job, if the original one fails in other orders only. If the
-    default order passes, `passing` describes its events, `parting` is the first one that differs,
-    and `remedy` would let the program pass.
-    `steps` and `passing_steps` are the events of both orders for a picture.
+    default order passes, or the one of `passing_schedule`, `passing` describes its events,
+    `parting` is the first one that differs, and `remedies` let the program pass; `remedy` is the
+    first of them. `steps` and `passing_steps` are the events of both orders for a picture.
     """
 
     cause: str
@@ -85,8 +108,10 @@ class FailingOrder:
     command: str = ""
     unordered: str = ""
     passing: list[str] = field(default_factory=list)
+    passing_schedule: str = ""
     parting: int | None = None
     remedy: str = ""
+    remedies: list[TriedRemedy] = field(default_factory=list)
     steps: list[DrawnDecision] = field(default_factory=list)
     passing_steps: list[DrawnDecision] = field(default_factory=list)
 
@@ -169,7 +194,7 @@ class Explorer:
     """Explores one program with one number of ranks.
 
     `report(exploration)` is called after each execution. `trees` may hold the trees of an earlier,
-    interrupted exploration.
+    interrupted exploration. With a `remedy`, the program is changed.
     """
 
     def __init__(
@@ -180,8 +205,10 @@ class Explorer:
         report: Callable[[SearchResult], object] = lambda exploration: None,
         trees: Sequence[SearchTree] = (),
         known: Sequence[str] = (),
+        remedy: Remedy | None = None,
     ) -> None:
         self.executor = executor
+        self.remedy = remedy
         self.ranks = ranks
         self.settings = settings
         self.report = report
@@ -326,7 +353,8 @@ class Explorer:
         found.complete = all(not tree.left for tree in self.trees)
 
     def _tree(self, buffered: bool, order: int = 0) -> SearchTree:
-        return SearchTree(self.settings.reduction, buffered, order, self.settings.symmetric)
+        settings = self.settings
+        return SearchTree(settings.reduction, buffered, order, settings.symmetric, self.remedy)
 
     def _count(self, before: int) -> None:
         found = self.found
@@ -345,7 +373,7 @@ class Explorer:
             self.found.predictions.append(f"step {i}: {event.name} instead of {taken}")
 
     def _diverged(self, task: Task, trace: Trace) -> None:
-        if trace.diverged is not None and self.found.divergence is None:
+        if trace.diverged is not None and self.found.divergence is None and not task.asked:
             step, expected, got = trace.diverged
             self.found.divergence = (
                 f"step {step}: expected {expected}, got {got}: the same decisions have led to "
@@ -404,19 +432,65 @@ class Explorer:
     def _compare(
         self, executor: Executions, failure: FailingOrder, decisions: Decisions, trace: Trace
     ) -> None:
-        """Hold a failing order against the default one, if that passes."""
-        if not failure.deviations:
+        """Hold a failing order against the default one, or against another one that passes."""
+        passing = None
+        if failure.deviations:
+            passing = self._passing(executor, Decisions())
+        if passing is None and failure.inevitable:
+            names = failure.events[: failure.inevitable - 1]
+            failure.passing_schedule = passes_after(executor, decisions, names)
+            if failure.passing_schedule:
+                passing = self._passing(executor, Decisions.parse(failure.passing_schedule))
+        if passing is None:
             return
-        usual = self._once(
-            executor, Observer(strategy=Replayed(Decisions()), located=True)
-        )  # fmt: skip
-        passing = usual.trace
-        if usual.failed or not isinstance(passing, Trace) or not passing.sites:
-            return
+        assert passing.sites is not None
         failure.passing = passing.sites
         failure.passing_steps = steps_of(passing)
         names = [event.name for event in passing.events]
         pairs = zip(names, failure.events)
         failure.parting = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
         if self.settings.shrink and failure.parting is not None:
-            failure.remedy = remedy(executor, decisions, passing, trace, failure.parting)
+            for one in remedies(passing, trace, self.ranks):
+                tried = self._tried(executor, one, decisions)
+                if tried is not None:
+                    failure.remedies.append(tried)
+            failure.remedy = failure.remedies[0].text if failure.remedies else ""
+
+    def _passing(self, executor: Executions, decisions: Decisions) -> Trace | None:
+        """The events of an order, with their lines; None if it fails."""
+        execution = self._once(executor, Observer(strategy=Replayed(decisions), located=True))
+        trace = execution.trace
+        if execution.failed or not isinstance(trace, Trace) or not trace.sites:
+            return None
+        return trace
+
+    def _tried(
+        self, executor: Executions, remedy: Remedy, decisions: Decisions
+    ) -> TriedRemedy | None:
+        """Explore the program with a remedy; None if an execution fails.
+
+        Sends that wait may fail for another reason. Then the remedy counts if the failure needs no
+        such sends.
+        """
+        sends = self.settings.sends
+        found = self._with(executor, remedy, sends)
+        if found.failures and sends == "both" and decisions.sends == frozenset():
+            sends = "buffered"
+            found = self._with(executor, remedy, sends)
+        if found.failures or found.divergence or not found.executions:
+            return None
+        some = sends == "buffered" != self.settings.sends
+        return TriedRemedy(remedy.text, found.executions, found.complete, some)
+
+    def _with(self, executor: Executions, remedy: Remedy, sends: str) -> SearchResult:
+        limits = replace(
+            self.settings, runs=REMEDY_RUNS, seconds=REMEDY_SECONDS, keep_going=False, sends=sends
+        )
+        return Explorer(executor, self.ranks, limits, remedy=remedy).explore(executor)
+
+    def explore(self, executor: Executions) -> SearchResult:
+        """Explore systematically with a prepared job; explain nothing."""
+        self._begun = time.monotonic()
+        self._systematic(executor)
+        executor.stop()
+        return self.found

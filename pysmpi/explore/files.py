@@ -13,6 +13,11 @@ from typing import Any
 from pysmpi.mpi.base.ranks import current
 from pysmpi.patching.lookalike import like
 
+try:
+    from pysmpi.explore import audit_events
+except ImportError:  # pysmpi was installed without a C compiler
+    audit_events = None  # type: ignore[assignment]
+
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Events whose first argument, or two, are paths that change.
 _CHANGES = {
@@ -26,6 +31,7 @@ _OUTSIDE = frozenset((
     "os.system", "pty.spawn", "subprocess.Popen", "socket.bind", "socket.connect",
     "socket.sendto", "socket.sendmsg", "sqlite3.connect",
 ))  # fmt: skip
+_WATCHED = ("open", *_CHANGES, *_LISTS, *sorted(_OUTSIDE))
 
 
 class FileWatch:
@@ -44,7 +50,10 @@ class FileWatch:
 
     def begin(self) -> None:
         """Start to watch this process."""
-        sys.addaudithook(self._hook)
+        if audit_events is not None:
+            audit_events.watch(self._hook, _WATCHED)
+        else:
+            sys.addaudithook(self._hook)
         real = os.stat
 
         def stat(*args: Any, **kwargs: Any) -> Any:

@@ -7,16 +7,29 @@ too small a past only makes the exploration try more.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
+from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
-from pysmpi.explore.events import Decision, Offer, Trace, dependent, event_of
+from pysmpi.explore.events import Decision, LocatedMatch, Offer, Trace, dependent, event_of
 from pysmpi.explore.files import FileWatch
-from pysmpi.explore.schedule import Decisions, checksum
-from pysmpi.explore.states import States
+from pysmpi.explore.remedies import Call, CallCounts, Remedy
+from pysmpi.explore.schedule import ByRule, Decisions, Replayed, checksum
+from pysmpi.explore.states import DIGEST, States
 from pysmpi.explore.strategy import Strategy
-from pysmpi.kernel.choices import NO, ORDER, PROBE, SEND, TEST, TURN, Alternative, Control, Gate
+from pysmpi.kernel.choices import (
+    MATCH,
+    NO,
+    ORDER,
+    PROBE,
+    SEND,
+    TEST,
+    TURN,
+    Alternative,
+    Control,
+    Gate,
+)
 from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.rma.window import RemoteAccess
@@ -59,7 +72,8 @@ class Observer:
     executions have the same beginning. Without a `prefix`, it is the beginning of many executions,
     up to the first decision with several options; `continue_with` makes it one of these. If it is
     `symmetric`, ranks that differ only by their numbers are treated as equal. After the prefix,
-    events that the processes `delayed` cause come last.
+    events that the processes `delayed` cause come last. A `remedy` changes the program. If it is
+    `asking`, it ends after the prefix, and `met` is the digest of the state.
     """
 
     def __init__(
@@ -75,7 +89,12 @@ class Observer:
         searching: bool = False,
         symmetric: bool = False,
         delayed: Collection[int] = (),
+        remedy: Remedy | None = None,
+        asking: bool = False,
     ) -> None:
+        self.asking = asking
+        self.asked: list[dict[str, str]] = []
+        self.remedy = remedy
         self.symmetric = symmetric
         self.delayed = delayed
         self.searching = searching
@@ -100,7 +119,11 @@ class Observer:
         # Of each event, the lines of the program, if they are wanted.
         self.sites: list[str] | None = [] if located else None
         self.universe: Universe | None = None
-        self._lines: dict[KernelRequest, str] = {}
+        self._calls: CallCounts | None = None
+        self._lines: dict[KernelRequest, Call] = {}
+        self._posted: dict[KernelRequest, int] = {}  # the begin of receives
+        self._taken: Receive | None = None  # the receive of the latest decision
+        self.matches: list[LocatedMatch] = []
         # Of each event, the digest of the state before it, and the tests that lead nowhere.
         self.digests: list[bytes | None] = []
         self.idle: list[list[str]] = []
@@ -122,14 +145,30 @@ class Observer:
         # The accesses of a process at a place that have taken effect.
         self._accesses: dict[tuple[AbstractProcess, str], int] = {}
 
+    @property
+    def rule(self) -> tuple[int, frozenset[int] | None] | None:
+        """The order of ranks and the sends that wait, if nothing else decides the beginning.
+
+        Executions with the same rule then are the same up to their first choice.
+        """
+        if self.sites is not None:
+            return None
+        if isinstance(self.strategy, ByRule):
+            return self.strategy.rule
+        if self.strategy is not None or not self.prefix:
+            return None
+        return self.order, frozenset() if self.buffered else None
+
     def beginning(self) -> Observer | None:
         """The observer of the beginning that this execution shares with others."""
-        if not self.searching or not self.prefix:
+        rule = self.rule
+        if rule is None:
             return None
         memory = None if self.memory is None else KnownStates()
+        strategy = None if self.strategy is None else Replayed(Decisions(*rule))
         return Observer(
-            None, (), self.buffered, self.reduce, order=self.order, memory=memory, searching=True,
-            symmetric=self.symmetric,
+            None, (), self.buffered, self.reduce, strategy, order=rule[0], memory=memory,
+            searching=self.searching, symmetric=self.symmetric, remedy=self.remedy,
         )  # fmt: skip
 
     def stand(self) -> None:
@@ -142,10 +181,17 @@ class Observer:
         prefix: Sequence[str],
         sleep: Sequence[Decision],
         delayed: Collection[int],
+        strategy: Strategy | None,
+        asking: bool,
         memory: KnownStates,
     ) -> None:
         """Go on as one execution after the beginning of many."""
         self.prefix = prefix
+        self.asking = asking
+        if strategy is not None:
+            for _ in self.sends:
+                strategy.pick(SEND, ())  # as the beginning has decided
+            self.strategy = strategy
         self.delayed = delayed
         self.sleep = {event.name: event for event in sleep}
         if self.memory is not None:
@@ -164,6 +210,8 @@ class Observer:
     def enter(self, simulation: Simulation, output: int, files: FileWatch) -> None:
         """The execution begins in this process; `output` is the descriptor of its output."""
         self.universe = simulation.universe
+        if self.remedy is not None or self.sites is not None:
+            self._calls = CallCounts(simulation, self.remedy)
         if self.memory is not None and self.control is not None:
             self._states = States(
                 simulation, self.control, self._history, output, files, self.symmetric
@@ -180,7 +228,8 @@ class Observer:
         return Trace(
             self.events, self.pasts, self.options, self.asleep, self.arrivals, self.sites,
             len(self.sends), self.redundant, self.diverged, self.digests, self.idle, self.moments,
-            self.met, self.new_idle, self.twins,
+            self.met, self.new_idle, self.twins, self.matches,
+            [] if self._calls is None else self._calls.order, self.asked,
         )  # fmt: skip
 
     def schedule(self) -> Decisions:
@@ -219,7 +268,9 @@ class Observer:
         self.asleep.append(asleep)
         self.digests.append(digest)
         self.idle.append(idle)
-        self.twins.append({} if digest is None else self._same_but_for_ranks(options))
+        twins, asked = self._same_but_for_ranks(options) if digest is not None else ({}, {})
+        self.twins.append(twins)
+        self.asked.append(asked)
         if self.sites is not None:
             self.sites.append(self._site(options[i]))
         self.events.append(events[i])
@@ -238,8 +289,16 @@ class Observer:
         if states is None or memory is None or self._follows(number):
             return None, []
         digest = states.digest()
+        if self.asking:
+            self.met = digest or b""
+            self._stop()
+            return None, []
         if digest is None:
             return None, []
+        if self.remedy is not None and self._calls is not None:
+            # The changes of the program depend on these.
+            counts = repr(sorted(self._calls.counts.items())).encode()
+            digest = blake2b(digest + counts, digest_size=DIGEST).digest()
         refusals = [one for one in options if one.kind == TEST and one.answer == NO]
         if self._refused is not None:
             pid, event, before = self._refused
@@ -260,31 +319,45 @@ class Observer:
         self._own.add(digest)
         return digest, idle
 
-    def _same_but_for_ranks(self, options: Sequence[Alternative]) -> dict[str, str]:
+    def _same_but_for_ranks(
+        self, options: Sequence[Alternative]
+    ) -> tuple[dict[str, str], dict[str, str]]:
         """Of the messages for one receive, those whose senders differ only by their numbers.
 
-        No decision so far has involved these ranks, so no rank holds anything of their order.
+        If no decision so far has involved these ranks, no rank holds anything of their order. For
+        others the search asks whether the order makes a difference.
         """
         states = self._states
+        twins: dict[str, str] = {}
+        asked: dict[str, str] = {}
         if not self.symmetric or states is None:
-            return {}
+            return twins, asked
         involved = {pid for event in self.events for pid in event.pids}
-        found: dict[str, str] = {}
+        exchangeable = states.described() and all(map(self._of_everyone, self.events))
         distinct: dict[Receive, list[Alternative]] = {}
         for option in options:
             receive = option.receive
-            if receive is None or option.passed is not None or option.pid in involved:
+            if receive is None or option.passed is not None:
                 continue
             if receive.context.members[receive.destination].pid == option.pid:
                 continue
             others = distinct.setdefault(receive, [])
-            for other in others:
-                if states.alike(other.pid, option.pid):
-                    found[option.name] = other.name
-                    break
-            else:
-                others.append(option)
-        return found
+            same = [other for other in others if states.alike(other.pid, option.pid)]
+            new = [one for one in same if not {one.pid, option.pid} & involved]
+            if new:
+                twins[option.name] = new[0].name
+                continue
+            if same and exchangeable:
+                asked[option.name] = same[0].name
+            others.append(option)
+        return twins, asked
+
+    def _of_everyone(self, event: Decision) -> bool:
+        """Whether an event is a match or a probe among all ranks, which have their own numbers."""
+        assert self.universe is not None
+        everyone = ",".join(str(rank.pid) for rank in self.universe.ranks)
+        label = f"{crc32(everyone.encode()) & 0xFFFFF:x}."
+        return event.kind in (MATCH, PROBE) and event.place.startswith(label)
 
     def _choose(
         self, number: int, events: list[Decision], options: Sequence[Alternative], idle: list[str]
@@ -357,6 +430,7 @@ class Observer:
             self._past[process] = past
             return
         assert send is not None and receive is not None
+        self._taken = receive if event.kind == MATCH else None
         self.pasts.append(self._of.get(send, 0) | self._of.get(receive, 0))
         if event.kind == PROBE:
             self._of[receive] = self.pasts[-1] | bit
@@ -367,26 +441,21 @@ class Observer:
         if gate is not None:
             pid = gate.process.pid
             answer = f" -> {option.answer}" if option.answer else ""
-            return f"rank {pid} {self._line(pid)}{answer}"
+            return f"rank {pid} {self._call(pid)[0]}{answer}"
         assert send is not None and receive is not None
         receiver = receive.context.members[receive.destination].pid
         sender = send.sender().pid
-        line = self._lines.get(receive, "")
-        text = f"rank {receiver} {line} takes the message of rank {sender} {self._lines[send]}"
+        line, sent = self._lines.get(receive, ("",))[0], self._lines[send][0]
+        text = f"rank {receiver} {line} takes the message of rank {sender} {sent}"
         if option.passed is not None:
             seen = option.passed.sender().pid
             text += f"; its probe saw that of rank {seen}: receive it with Mprobe and Mrecv"
         return text
 
-    def _line(self, pid: int) -> str:
-        """The call that a rank is in, and its line."""
-        assert self.universe is not None
-        call = self.universe.ranks[pid].call
-        if call is None:
-            return "outside of MPI"
-        site = call.site
-        place = "" if site is None else f" {os.path.relpath(site.file)}:{site.line}"
-        return f"{call.name}{place}"
+    def _call(self, pid: int) -> Call:
+        """The call that a rank is in."""
+        assert self._calls is not None
+        return self._calls.call_of(pid)
 
     def _history(self, pid: int) -> object:
         """The events in the past of a rank, and in those of its complete requests."""
@@ -425,7 +494,7 @@ class Observer:
         past = self._past.get(process, 0) | self._collective.get(process, 0)
         self._of[send] = past
         if self.sites is not None and send.payload is not None:
-            self._lines[send] = self._line(process.pid)
+            self._lines[send] = self._call(process.pid)
         if send.payload is not None:
             control = self.control
             assert control is not None
@@ -439,7 +508,8 @@ class Observer:
         self._changes(process)
         self._of[receive] = self._past.get(process, 0)
         if self.sites is not None:
-            self._lines[receive] = self._line(process.pid)
+            self._lines[receive] = self._call(process.pid)
+            self._posted[receive] = len(self._posted)
 
     def parked(self, gate: Gate) -> None:
         """A process waits for a decision."""
@@ -474,6 +544,8 @@ class Observer:
             if sender:  # it may complete a collective operation for which the receiver tests
                 self._arrives(Offer("", receiver.pid, -1, -1, sender))
             return
+        if self.sites is not None:
+            self._note(send, receive, receiver.pid)
         past = sender | mine
         control = self.control
         assert control is not None
@@ -482,6 +554,26 @@ class Observer:
             self._of[send] = mine
             owner = send.sender().pid
             self._arrives(Offer(control.watched(send), owner, -1, -1, past))
+
+    def _note(self, send: Send, receive: Receive, receiver: int) -> None:
+        """Record a match with its lines."""
+        pid = send.sender().pid
+        sent = self._lines.get(send) or self._call(pid)
+        taken = self._lines.get(receive) or self._call(receiver)
+        decided = receive is self._taken and self.control is not None and self.control.deciding
+        self.matches.append(
+            LocatedMatch(
+                pid,
+                *sent,
+                receiver,
+                *taken,
+                self._posted.get(receive, 0),
+                send.source,
+                send.tag,
+                receive.tag,
+                self._now if decided else -1,
+            )  # fmt: skip
+        )
 
     def waited(self, process: AbstractProcess, requests: Sequence[KernelRequest]) -> None:
         """A process has waited for requests, or has ended a collective operation."""

@@ -36,9 +36,8 @@ def _section(number: int, failure: FailingOrder) -> str:
     told = [f"<h2>Failure {number}: {escape(lines[0])}</h2>"]
     if len(lines) > 1:
         told.append(f"<pre>{escape(chr(10).join(lines[1:]))}</pre>")
-    if failure.remedy and failure.parting is not None:
-        what = failure.remedy.replace("this receive", f"the receive of step {failure.parting + 1}")
-        told.append(f"<p>No tried order fails if {escape(what)}.</p>")
+    for one in failure.remedies:
+        told.append(f"<p>{one.verdict.capitalize()} if {escape(one.text)}.</p>")
     if failure.command:
         told.append(f"<p>Repeat it: <code>{escape(failure.command)}</code></p>")
     passing, failing = failure.passing_steps, failure.steps
@@ -50,7 +49,8 @@ def _section(number: int, failure: FailingOrder) -> str:
     fatal = failure.inevitable
     orders = []
     if passing:
-        orders.append(_order("The default order passes", passing, failing, parting, begin, ranks))
+        which = "Another order passes" if failure.passing_schedule else "The default order passes"
+        orders.append(_order(which, passing, failing, parting, begin, ranks))
     if failing:
         name = "This order fails"
         orders.append(_order(name, failing, passing, parting, begin, ranks, fatal))

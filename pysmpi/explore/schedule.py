@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 from zlib import crc32
 
 from pysmpi.errors import UsageError
@@ -72,6 +73,19 @@ class Decisions:
         return cls(order, sends, steps, checksum)
 
 
+@runtime_checkable
+class ByRule(Protocol):
+    """A strategy that decides the order of ranks and the sends that wait before it sees them.
+
+    `rule` has both, as `Decisions` have them.
+    """
+
+    @property
+    def rule(self) -> tuple[int, frozenset[int] | None]:
+        """The order, and the sends."""
+        ...
+
+
 class Replayed:
     """The strategy that repeats a schedule.
 
@@ -84,6 +98,11 @@ class Replayed:
         self.impossible: tuple[int, int, int] | None = None
         self._send = 0
         self._step = 0
+
+    @property
+    def rule(self) -> tuple[int, frozenset[int] | None]:
+        """The order and the sends of the schedule."""
+        return self.schedule.order, self.schedule.sends
 
     def begin(self, run: int, ranks: int) -> None:
         """Start with the first choice."""

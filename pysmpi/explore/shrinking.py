@@ -10,7 +10,7 @@ from pysmpi.explore.events import Trace
 from pysmpi.explore.executions import Executions, Trial
 from pysmpi.explore.observer import Observer
 from pysmpi.explore.schedule import Decisions, Replayed
-from pysmpi.kernel.choices import MATCH, ORDER, SEND, Alternative
+from pysmpi.kernel.choices import ORDER, SEND, Alternative
 
 MOST = 200  # executions to shorten one failure
 TRIES = 16  # random continuations that must all fail
@@ -110,6 +110,11 @@ class _Continued:
         self._replayed = Replayed(decisions)
         self._random = Random(seed)
 
+    @property
+    def rule(self) -> tuple[int, frozenset[int] | None]:
+        """The order and the sends of the schedule."""
+        return self._replayed.rule
+
     def begin(self, run: int, ranks: int) -> None:
         """Prepare nothing."""
 
@@ -130,42 +135,32 @@ def inevitable(executor: Executions, decisions: Decisions, trace: Trace) -> int 
     low, high = 0, len(names)
     while low < high:
         middle = (low + high) // 2
-        if _always(True, executor, decisions, names[:middle]):
+        if _always_fails(executor, decisions, names[:middle]):
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def remedy(
-    executor: Executions, decisions: Decisions, passing: Trace, failing: Trace, parting: int
-) -> str:
-    """The source or tag that lets a program pass, if two orders part at one receive.
-
-    The receive could name the source of the message that it takes in the passing order. All tried
-    continuations pass after that. Nothing is returned if they do not, or if the orders part
-    elsewhere.
-    """
-    one, other = passing.events[parting], failing.events[parting]
-    if one.kind != MATCH or other.kind != MATCH or one.receipt != other.receipt:
-        return ""
-    prefix = [event.name for event in passing.events[: parting + 1]]
-    if not _always(False, executor, decisions, prefix):
-        return ""
-    if one.tag != other.tag:
-        return f"this receive names the tag of its message ({one.tag})"
-    return f"this receive names the source of its message (rank {one.source})"
-
-
-def _always(failed: bool, executor: Executions, decisions: Decisions, prefix: list[str]) -> bool:
-    """Whether every tried continuation of some events fails, or passes."""
+def _always_fails(executor: Executions, decisions: Decisions, prefix: list[str]) -> bool:
+    """Whether every tried continuation of some events fails."""
     same = True
     for seed in range(TRIES):
         while executor.busy:
-            same = executor.next()[1].failed is failed and same
+            same = executor.next()[1].failed and same
         if not same:
             break
         executor.submit(Observer(prefix, strategy=_Continued(decisions, seed)), None)
     while not executor.idle:
-        same = executor.next()[1].failed is failed and same
+        same = executor.next()[1].failed and same
     return same
+
+
+def passes_after(executor: Executions, decisions: Decisions, prefix: list[str]) -> str:
+    """The schedule of a tried continuation of some events that passes; nothing if all fail."""
+    for seed in range(TRIES):
+        executor.submit(Observer(prefix, strategy=_Continued(decisions, seed)), None)
+        execution = executor.next()[1]
+        if not execution.failed:
+            return str(execution.schedule)
+    return ""

@@ -33,6 +33,7 @@ from typing import IO, NamedTuple
 from pysmpi.explore.events import Decision
 from pysmpi.explore.observer import KnownStates, Observer
 from pysmpi.explore.states import DIGEST
+from pysmpi.explore.strategy import Strategy
 from pysmpi.own_process import interruption
 from pysmpi.own_process.copies import copy_process
 
@@ -77,6 +78,8 @@ class Continuation(NamedTuple):
     prefix: Sequence[str]
     sleep: Sequence[Decision]
     delayed: Sequence[int]
+    strategy: Strategy | None
+    asking: bool
 
 
 class SharedDigests:
@@ -165,7 +168,8 @@ class SnapshotWorker:
     def begin(self, observer: Observer) -> bool:
         """Begin an execution; False if the worker is gone."""
         sleep, delayed = list(observer.sleep.values()), tuple(observer.delayed)
-        data = pickle.dumps((observer.prefix or (), sleep, delayed), 5)
+        part = observer.prefix or (), sleep, delayed, observer.strategy, observer.asking
+        data = pickle.dumps(part, 5)
         self.executions += 1
         try:
             self.connection.sendall(_SIZE.pack(len(data)) + data)
@@ -224,13 +228,14 @@ class Snapshot:
 
     def fits(self, observer: Observer) -> bool:
         """Whether an execution begins as the snapshot has."""
-        mine = self.observer
+        mine, rule = self.observer, observer.rule
         return (
-            observer.searching
-            and len(observer.prefix or ()) > 0
+            rule is not None
+            and rule == mine.rule
             and observer.memory is mine.memory
-            and (observer.buffered, observer.reduce, observer.order, observer.symmetric)
-            == (mine.buffered, mine.reduce, mine.order, mine.symmetric)
+            and observer.remedy == mine.remedy
+            and (observer.searching, observer.reduce, observer.symmetric, observer.strategy is None)
+            == (mine.searching, mine.reduce, mine.symmetric, mine.strategy is None)
         )
 
     def stands(self, timeout: float) -> bool:

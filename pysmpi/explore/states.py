@@ -176,6 +176,10 @@ class States:
             self.changed.discard(pid)
         return state
 
+    def described(self) -> bool:
+        """Whether no history is part of the latest digest; after `digest`."""
+        return self.descriptions is not None and len(self.descriptions) == len(self.universe.ranks)
+
     def alike(self, first: int, second: int) -> bool:
         """Whether two ranks differ only by their numbers; after `digest`."""
         assert self.descriptions is not None
@@ -459,16 +463,16 @@ class RankReader:
         elif isinstance(payload, ObjectBuffer):
             if payload.buffer is not None:
                 raise Opaque
-            data = payload.data
-            parts.append(data if data is None else bytes(data))
+            content: Any = payload.data
+            parts.append(None if content is None else bytes(content))
         elif isinstance(payload, MessageRegion):
-            data = payload.data
-            if data is None:
+            view: Any = payload.data
+            if view is None:
                 raise Opaque
             if not payload.nbytes:
                 return
-            address = numpy.frombuffer(data, numpy.uint8).__array_interface__["data"][0]
-            owner = data.obj
+            address = numpy.frombuffer(view, numpy.uint8).__array_interface__["data"][0]
+            owner: Any = view.obj
             if isinstance(owner, numpy.ndarray):
                 address -= owner.__array_interface__["data"][0]
             elif isinstance(owner, (bytes, bytearray)):

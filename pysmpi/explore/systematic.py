@@ -26,9 +26,11 @@ from pysmpi.explore.events import (
     concerns,
     decision_of,
     dependent,
+    exchanged,
     offer_of,
 )
 from pysmpi.explore.observer import KnownStates, Observer
+from pysmpi.explore.remedies import Remedy
 
 REDUCTIONS = ("source", "sleep", "none")
 _SIMPLE = 24  # tasks of few deviations, before every other one is chosen in another way
@@ -52,7 +54,7 @@ class SearchState:
 
     __slots__ = (
         "parent", "event", "depth", "options", "sleep", "branches", "children", "digest", "idle",
-        "entries", "future", "beyond", "full", "twins", "symmetric",
+        "entries", "future", "beyond", "full", "twins", "symmetric", "asked", "waiting",
     )  # fmt: skip
 
     def __init__(self, parent: SearchState | None, event: Decision | None) -> None:
@@ -74,6 +76,9 @@ class SearchState:
         # Options, and others in their place that differ only by numbers of ranks.
         self.twins: dict[str, str] = {}
         self.symmetric: bool = False  # whether this state or a later one has twins
+        # Options that may be in place of others, and those for which an execution will tell.
+        self.asked: dict[str, str] = {}
+        self.waiting: set[str] = set()
 
     def steps(self) -> list[tuple[SearchState, Decision]]:
         """The states from the root to here, each with the event that follows it."""
@@ -121,17 +126,24 @@ class Task:
 
     `cost` has two numbers: of events on the path that are not the default of their state, and of
     those that are not the first that was taken in it. If it is `delaying`, the processes that
-    caused the latter come last after the path.
+    caused the latter come last after the path. If an option is `asked`, the execution follows the
+    path to `node` with two ranks exchanged, and tells whether this leads to the same state.
     """
 
     node: SearchState  # after the branch
     sleep: tuple[Decision, ...]
     cost: tuple[int, int]
     delaying: bool = False
+    asked: str = ""
 
     def prefix(self) -> list[str]:
         """The names of the events to begin with."""
-        return [event.name for _, event in self.node.steps()]
+        events = [event for _, event in self.node.steps()]
+        if not self.asked:
+            return [event.name for event in events]
+        options = self.node.options
+        ranks = [options[name].pids[1] for name in (self.asked, self.node.asked[self.asked])]
+        return [exchanged(event, *ranks) for event in events]
 
 
 class SearchTree:
@@ -144,7 +156,9 @@ class SearchTree:
         buffered: bool = True,
         order: int = 0,
         symmetric: bool = False,
+        remedy: Remedy | None = None,
     ) -> None:
+        self.remedy = remedy  # a change of the program
         self.symmetric = symmetric
         self.alike: set[int] = set()  # ranks that were taken as equal but for their numbers
         self.reduction = reduction
@@ -206,11 +220,11 @@ class SearchTree:
             rows.append([
                 parent, node.event, options, node.sleep, branches, digest, sorted(node.idle),
                 node.full, _dumped(node.future), _dumped(node.beyond), node.twins,
-                node.symmetric, node.entries,
+                node.symmetric, node.asked, node.entries,
             ])  # fmt: skip
             stack += [(child, number) for child in node.children.values()]
         tasks = [
-            [number, task.cost, numbers[id(task.node)], task.sleep]
+            [number, task.cost, numbers[id(task.node)], task.sleep, task.asked]
             for number, task in self._tasks.items()
         ]
         for row in rows:
@@ -239,7 +253,7 @@ class SearchTree:
         tree.memory.idle = set(map(bytes.fromhex, idle))
         for row in rows:
             parent, event, options, sleep, branches, digest, leads, full, future, beyond = row[:10]
-            twins, shared, _ = row[10:]
+            twins, shared, asked, _ = row[10:]
             node = tree.root
             if nodes:
                 node = nodes[_index(parent, nodes)].child(decision_of(event))
@@ -250,6 +264,7 @@ class SearchTree:
             node.full = full is True
             node.twins = {str(one): str(other) for one, other in twins.items()}
             node.symmetric = shared is True
+            node.asked = {str(one): str(other) for one, other in asked.items()}
             node.future, node.beyond = _loaded(future), _loaded(beyond)
             if digest is not None:
                 node.digest = bytes.fromhex(digest)
@@ -260,10 +275,13 @@ class SearchTree:
         tree._tasks.clear()
         for queue in tree._queues:
             queue.clear()
-        for number, (deviations, late), place, sleep in tasks:
+        for number, (deviations, late), place, sleep, name in tasks:
             cost = _whole(deviations), _whole(late)
             events = tuple(map(decision_of, sleep))
-            tree._queue(_whole(number), Task(nodes[_index(place, nodes)], events, cost))
+            node = nodes[_index(place, nodes)]
+            if name:
+                node.waiting.add(name)
+            tree._queue(_whole(number), Task(node, events, cost, asked=str(name)))
         executions, redundant, states, fraction, count, meetings, taken = figures
         tree.executions, tree.redundant = _whole(executions), _whole(redundant)
         tree.states, tree.fraction, tree._count = _whole(states), float(fraction), _whole(count)
@@ -280,6 +298,7 @@ class SearchTree:
             task.prefix(), task.sleep, self.buffered, self.reduction != "none", order=self.order,
             memory=self.memory if self.reduction == "source" else None, searching=True,
             symmetric=self.symmetric, delayed=task.node.delayed() if task.delaying else (),
+            remedy=self.remedy, asking=bool(task.asked),
         )  # fmt: skip
 
     def estimate(self) -> float | None:
@@ -293,6 +312,9 @@ class SearchTree:
 
     def learn(self, task: Task, trace: Trace) -> None:
         """Take in an execution, and find the branches that it shows."""
+        if task.asked:
+            self._answered(task, trace)
+            return
         if trace.diverged is not None:
             return
         self.memory.idle.update(trace.new_idle)
@@ -328,6 +350,24 @@ class SearchTree:
             for node in nodes:
                 share /= max(1, len(node.branches))
             self.fraction += share
+
+    def _answered(self, task: Task, trace: Trace) -> None:
+        """An execution tells whether an order with two ranks exchanged leads to the same state.
+
+        If it does, and if the program treats these ranks alike, one of their messages in this state
+        is enough.
+        """
+        node, name = task.node, task.asked
+        node.waiting.discard(name)
+        other = node.asked.pop(name)
+        if trace.met is None or trace.met != node.digest:
+            self.redundant += trace.met is not None
+            self._branch(node, node.options[name], self._cost(node))
+            return
+        self.meetings += 1
+        node.twins[name] = other
+        self._branch(node, node.options[name], self._cost(node))
+        self._explore_before(node)
 
     def _path(self, task: Task, trace: Trace) -> tuple[list[SearchState], SearchState | None]:
         """The states of an execution before its events, and the known state at which it ends."""
@@ -437,7 +477,7 @@ class SearchTree:
                 if i >= begin:
                     node.sleep = trace.asleep[i]
                     node.idle = frozenset(trace.idle[i])
-                    node.twins = trace.twins[i]
+                    node.twins, node.asked = trace.twins[i], dict(trace.asked[i])
                 self.states += 1
             node.branches.setdefault(event.name, event)
             yield node
@@ -448,7 +488,7 @@ class SearchTree:
         if twin is not None:
             self.alike.update((event.pids[1], node.options[twin].pids[1]))
             event = node.options[twin]
-        if event.name in node.branches or event.name in node.idle:
+        if event.name in node.branches or event.name in node.idle or event.name in node.waiting:
             return
         sleep: tuple[Decision, ...] = ()
         if self.reduction != "none":
@@ -456,6 +496,10 @@ class SearchTree:
                 return
             known = [*node.sleep, *node.branches.values()]
             sleep = tuple(other for other in known if not dependent(other, event))
+        if event.name in node.asked:
+            node.waiting.add(event.name)
+            self._add(Task(node, (), node.cost_of(event, cost), asked=event.name))
+            return
         node.branches[event.name] = event
         self._add(Task(node.child(event), sleep, node.cost_of(event, cost)))
 

@@ -6,6 +6,7 @@ not show completely: an object of C code, a generator, a lock, an open file.
 """
 
 from __future__ import annotations
+import __future__
 
 import array
 import collections
@@ -22,6 +23,7 @@ MOST = 50_000  # parts of the values of a rank
 _ATOMS = frozenset((int, float, complex, str, bytes, bool, type(None)))
 _FIXED = frozenset((tuple, frozenset))
 _SEQUENCES = _FIXED | frozenset((list, collections.deque, set))
+_FEATURE: type = type(__future__.annotations)
 _BUILTIN = (
     types.BuiltinFunctionType,
     types.MethodWrapperType,
@@ -200,8 +202,12 @@ class Values:
                     self.parts.append(slot)
                     self.value(getattr(value, slot, NotImplemented))
 
-    def _reduced(self, value: object) -> None:
+    def _reduced(self, value: Any) -> None:
         """An object that says of what it is made."""
+        kind: object = type(value)
+        if kind is _FEATURE:  # programs often have one, and it never changes
+            self.parts.append(("feature", value.compiler_flag, value.optional))
+            return
         if value is NotImplemented or value is Ellipsis:
             self.parts.append((repr(value),))
             return

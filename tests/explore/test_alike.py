@@ -6,10 +6,12 @@ import json
 import os
 import random
 from ast import literal_eval
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
 import pytest
+from every_order import ANY, DEADLOCK, Program, outcomes
 
 from pysmpi.cli.main import status_of
 from pysmpi.explore.alike import alike
@@ -128,6 +130,133 @@ def test_outcomes_are_all_but_for_the_numbers_of_ranks(seed: int) -> None:
     assert tree.executions < full.executions
     again = SearchTree.load(json.loads(json.dumps(tree.dump())))
     assert (again.symmetric, again.alike) == (True, tree.alike)
+
+
+def sums(count: int) -> object:
+    """Each rank sends some numbers to rank 0, which adds them up."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank:
+        for _ in range(count):
+            comm.send(1, dest=0)
+        return None
+    total = 0
+    for _ in range(count * (comm.size - 1)):
+        total += comm.recv()
+    return total
+
+
+def differing(count: int) -> object:
+    """Rank 0 remembers who came first, until the end."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank:
+        for _ in range(count):
+            comm.send(comm.rank, dest=0)
+        return None
+    first = comm.recv()
+    total = 0
+    for _ in range(count * (comm.size - 1) - 1):
+        total += comm.recv()
+    return first, total
+
+
+@meets
+def test_ranks_that_have_taken_part_are_alike_if_their_order_made_no_difference() -> None:
+    costs = []
+    for ranks in (4, 5):
+        tree, found = searched(sums, (2,), ranks, True)
+        assert found == {str(2 * (ranks - 1))} and not tree.left
+        costs.append(tree.executions + tree.redundant + tree.meetings)
+    assert costs[0] <= 25 and costs[1] <= 45, costs
+    full, _ = searched(sums, (2,), 5, False)
+    assert costs[1] < (full.executions + full.redundant + full.meetings) / 3
+
+
+@meets
+def test_an_order_that_the_program_remembers_is_explored() -> None:
+    full, outcomes = searched(differing, (2,), 4, False)
+    tree, found = searched(differing, (2,), 4, True)
+    assert len(outcomes) == 3 and {literal_eval(one)[1] for one in found} < {9, 10, 11}
+    assert tree.executions < full.executions
+
+
+Alike = tuple[Program, frozenset[int]]
+
+
+def alike_program(seed: int) -> Alike:
+    """A program of the reference whose ranks do the same, but for rank 0, which receives.
+
+    Also the receives whose order it remembers.
+    """
+    draw = random.Random(seed)
+    sends = [
+        (draw.choice(("send", "ssend")), 0, draw.randrange(2))
+        for _ in range(draw.choice((1, 2, 2)))
+    ]
+    receives = [
+        (draw.choice(("recv", "recv", "probe")), ANY, ANY if draw.random() < 0.6 else tag)
+        for _, _, tag in sends * 3
+    ]
+    draw.shuffle(receives)
+    kept = frozenset(i for i in range(len(receives)) if draw.random() < 0.3)
+    return (tuple(receives), *(tuple(sends) for _ in range(3))), kept
+
+
+def alike_run(program: Program, kept: frozenset[int]) -> object:
+    """The same for mpi4py."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank:
+        for step, (kind, _, tag) in enumerate(program[comm.rank]):
+            getattr(comm, kind)((comm.rank, step), dest=0, tag=tag)
+        return None
+    sorted_ones: list[Any] = []
+    in_order: list[Any] = []
+    for i, (kind, _, tag) in enumerate(program[0]):
+        if kind == "probe":
+            comm.probe(tag=MPI.ANY_TAG if tag == ANY else tag)
+        log = in_order if i in kept else sorted_ones
+        log.append(comm.recv(tag=MPI.ANY_TAG if tag == ANY else tag))
+        sorted_ones.sort()
+    return sorted_ones, in_order
+
+
+def of_reference(outcome: Any, kept: frozenset[int], order: Sequence[int]) -> str:
+    """An outcome of the reference as `alike_run` returns it, with other numbers of ranks."""
+    if outcome == DEADLOCK:
+        return DEADLOCK
+    # Smaller ones are the sources that probes have seen.
+    values = [value for value in outcome[0] if value >= 100]
+    taken = [(order[value // 100 - 1], value % 100) for value in values]
+    rest = sorted(one for i, one in enumerate(taken) if i not in kept)
+    return repr((rest, [one for i, one in enumerate(taken) if i in kept]))
+
+
+@meets
+@pytest.mark.parametrize("seed", range(3 * CASES))
+def test_outcomes_are_those_of_the_reference_but_for_the_numbers(seed: int) -> None:
+    program, kept = alike_program(seed)
+    results = outcomes(program)
+    wanted = {of_reference(one, kept, (1, 2, 3)) for one in results}
+    # The reference has every renaming of its outcomes, too: its program treats ranks alike.
+    assert wanted == {
+        of_reference(one, kept, order) for one in results for order in permutations((1, 2, 3))
+    }
+    _, found = searched(alike_run, (program, kept), 4, True)
+    renamings: set[str] = set()
+    for one in found:
+        if one.startswith("PSM101"):
+            renamings.add(DEADLOCK)
+            continue
+        logs = literal_eval(one)
+        for order in permutations((1, 2, 3)):
+            rest, taken = ([(order[rank - 1], step) for rank, step in log] for log in logs)
+            renamings.add(repr((sorted(rest), taken)))
+    assert renamings == wanted
 
 
 def test_descriptions_differ_by_numbers_only_at_the_same_parts() -> None:
