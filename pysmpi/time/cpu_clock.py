@@ -44,7 +44,8 @@ class CpuClock(Stopwatch):
         # share comes from it, and of a long one at most so many nanoseconds.
         self.cold_share: float = 0.0
         self.cold_most: float = 0.0
-        self._coldness: float = 0.0  # of the present block, from 0 to 1
+        self._coldness: float = -1.0  # of the present block, from 0 to 1; -1 inside a call
+        self._left: i64 = 0  # when the latest block between two calls ended
         self.overhead = self._calibrate()
 
     def _now(self) -> i64:
@@ -66,16 +67,15 @@ class CpuClock(Stopwatch):
         """A block between two calls begins."""
         self._excluded = 0
         self._deducted = self.overhead + self.boundary
-        before = self._latest
         now = self._now()
-        self._coldness = min(float(now - before) / LONG_CALL, 1.0)
+        self._coldness = min(float(now - self._left) / LONG_CALL, 1.0)
         self._begin = self._paused_at = now
 
     def start_inside(self) -> None:
         """A block inside a call begins."""
         self._excluded = 0
         self._deducted = self.overhead
-        self._coldness = 0.0
+        self._coldness = -1.0
         self._begin = self._paused_at = self._now()
 
     def stop(self) -> int:
@@ -84,6 +84,8 @@ class CpuClock(Stopwatch):
         if self.pauses:
             self._excluded += now - self._paused_at
             self._paused_at = now
+        if self._coldness >= 0.0:
+            self._left = now
         elapsed = now - self._begin - self._excluded - self._deducted
         if elapsed <= 0:
             return 0

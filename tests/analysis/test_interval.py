@@ -136,7 +136,8 @@ def test_short_blocks_have_larger_errors() -> None:
         compute_error("native", 1.0, None, False, block).error for block in (1e-3, 2e-6, 1e-9)
     ]
     assert errors[0] == pytest.approx(intervals.COMPUTE, rel=0.01)
-    assert errors[1] == pytest.approx(hypot(intervals.COMPUTE, 0.5 * intervals.CLOCK / 1e-6))
+    short = hypot(intervals.COMPUTE, 0.5 * intervals.CLOCK / 1e-6, intervals.COLD)
+    assert errors[1] == pytest.approx(short)
     assert errors[2] == intervals.MOST
 
 

@@ -39,11 +39,11 @@ from typing import Any
 from tests.intervals.programs import NOISY, PREDICTED, SAMPLED, TOP, Program, Sources
 
 HERE = Path(__file__).parent
-RUNS = 2  # of the simulator
+RUNS = 5  # of the simulator: each is shorter than a core is slow at times
 QUIET = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 BOTH_DELAYED = 0.05  # of the rest: the most time that both ranks may have waited for a core
 RESAMPLED = 10_000
-TURNS = 60  # of a simulated program
+TURNS = 30  # of a simulated program
 SEEDS, OTHER_SEEDS = 8, 12  # of the interval, and those that it is compared with
 
 

@@ -28,7 +28,7 @@ def clock(share: float, most: float) -> tuple[CpuClock, Steps]:
     result._monotonic_ns = result._cpu_ns = steps
     result.overhead = result.boundary = 0
     result.cold_share, result.cold_most = share, most
-    result._seen = result._spent = result._latest = 0
+    result._seen = result._spent = result._latest = result._left = 0
     return result, steps
 
 
@@ -59,6 +59,16 @@ def test_short_calls_such_as_looks_at_a_clock_leave_caches_warmer(call, part):
     one.stop()
     cold = 12_000 * (1 - exp(-0.4 * 20_000 / 12_000))
     assert block(one, steps, 20_000, call=call) == pytest.approx(20_000 - part * cold, abs=2)
+
+
+def test_work_of_the_program_inside_a_call_is_part_of_the_call():
+    """Objects are unpickled just before the call ends; the caches stay cold."""
+    one, steps = clock(0.4, 12_000.0)
+    one.start()
+    one.stop()
+    block(one, steps, 3_000, inside=True)
+    cold = 12_000 * (1 - exp(-0.4 * 20_000 / 12_000))
+    assert block(one, steps, 20_000, call=0) == pytest.approx(20_000 - cold, abs=2)
 
 
 def test_longer_blocks_stay_longer_and_empty_ones_empty():
