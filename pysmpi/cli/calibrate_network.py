@@ -89,9 +89,10 @@ def command(
         mpiexec -n 2 --hosts a,b pysmpi calibrate network -o cluster.yaml
 
     The command measures sends, non-blocking sends, receives, ping-pongs, exchanges and windows of
-    many messages, of random sizes in random order. A fifth of the sizes is not used for the fit;
-    the error of the fit is the error of predicting these sizes. Two ranks of one computer are kept
-    on a core each. With matplotlib, FILE.png shows the fit and the data.
+    many messages, of random sizes in random order. A fifth of the sizes of single
+    messages, and windows of other sizes, are not used for the fit; the error of the fit is the
+    error of predicting these. Two ranks of one computer are kept on a core each. With matplotlib,
+    FILE.png shows the fit and the data.
     """
     from pysmpi.platform.units import parse_size
 
