@@ -55,8 +55,8 @@ WRONG = {
         "12.5.1: Lock, Put, Unlock between two fences, of which the first opens an epoch",
         "PSM123",
     ),
-    "part/no_start|comm/inactive_reqs": (
-        "3.9: a Wait for a request that was not started waits for nothing",
+    "comm/inactive_reqs": (
+        "3.9, 11.2.2: persistent requests are never started, and not freed",
         "PSM118",
     ),
     "part/nonblocking_pready": ("3.2.2: the null handle is no datatype", "PSM105"),

@@ -74,6 +74,9 @@ class Unstarted(Diagnostic):
     each `Wait`, until `Free`. A partitioned send ends only once `Pready` was called for each
     partition.
 
+    A `Wait` or `Test` on an inactive request returns at once, which MPI allows. It is not reported
+    if the request was started at any time before `Free`.
+
     ## Example
 
     ```python
@@ -89,7 +92,8 @@ class Unstarted(Diagnostic):
 
     ## References
 
-    MPI 4.1, sections 3.9 and 6.13 (persistent communication), 4.2 (partitioned communication).
+    MPI 4.1, sections 3.7.3 (inactive requests), 3.9 and 6.13 (persistent communication), 4.2
+    (partitioned communication).
     """
 
     code = "PSM118"
