@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FAILED, INCOMPLETE, RACE = 1, 4, 5
 # The search itself shows races and the need of buffers, and leaks are the same in every order.
-_NO_ORDER = {"races", "buffering", "leaks"}
+_NO_ORDER = {"races", "buffering", "leaks", "files"}
 _PAIRS = 4  # events of two orders
 _SHOWN = 12  # lines of events and predictions
 _OWN = (

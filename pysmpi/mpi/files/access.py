@@ -19,7 +19,8 @@ from pysmpi.collectives.call import Call
 from pysmpi.kernel.process import Process
 from pysmpi.kernel.requests import KernelRequest
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG, ERR_FILE, SUCCESS
-from pysmpi.mpi.base.ranks import Rank
+from pysmpi.mpi.base.ranks import Rank, Universe
+from pysmpi.mpi.base.state import StateSlot
 from pysmpi.mpi.buffers.spellings import MessageRegion
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.files.disks import DiskStep
@@ -193,6 +194,10 @@ class FileAccess(RequestOperation):
             status._fill(ANY_SOURCE, ANY_TAG, got)
             status.error = self.error
         return self.error
+
+
+# Called with each access that begins, before it has its place.
+WATCHER: StateSlot[Universe, Callable[[FileAccess], None]] = StateSlot(Universe)
 
 
 class NamedCollective(NamedTuple):

@@ -15,7 +15,7 @@ from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import reduction
 from pysmpi.mpi.calls import mpi
 from pysmpi.mpi.datatypes.status import Status, check_status
-from pysmpi.mpi.files.access import CollectiveAccess, FileAccess, take_turn
+from pysmpi.mpi.files.access import WATCHER, CollectiveAccess, FileAccess, take_turn
 from pysmpi.mpi.files.pointers import FileSide, OpenFile
 from pysmpi.mpi.point_to_point.requests import Request
 
@@ -122,6 +122,9 @@ def start(
     if rank.engine.control is not None and name is None and access.nbytes:
         access.place(position * unit)
         take_turn(rank, access.side, access.effect())
+    watcher = WATCHER.peek(rank.universe)
+    if watcher is not None:
+        watcher(access)
     access.begin(position * unit)
     if where is INDIVIDUAL:
         access.side.pointer = position + access.nbytes // unit
