@@ -98,7 +98,7 @@ class OpenSide:
 class NotedAccess:
     """An access to a file: its call, and the clocks of its rank at its begin and end."""
 
-    __slots__ = ("access", "atomic", "begun", "call", "ended", "high", "low", "pid", "region",
+    __slots__ = ("access", "atomic", "call", "clock", "ended", "high", "low", "pid", "region",
                  "side", "write")  # fmt: skip
 
     def __init__(self, call: MpiCall, side: OpenSide, access: FileAccess, clock: Stamp) -> None:
@@ -108,7 +108,7 @@ class NotedAccess:
         self.access: FileAccess | None = access
         self.write = access.write
         self.atomic = access.side.file.atomic
-        self.begun = clock
+        self.clock = clock
         self.ended: int | None = None
         self.low = self.high = 0
         self.region: WatchedRegion | None = None
@@ -138,14 +138,14 @@ class NotedAccess:
             return False
         same_file = self.side.file is other.side.file
         if self.pid == other.pid:
-            over = self.ended < other.begun.count
+            over = self.ended < other.clock.count
             if same_file or not over:
                 return over
-        elif other.begun.get(self.pid) <= self.ended:
+        elif other.clock.get(self.pid) <= self.ended:
             return False
         if not self.write:
             return True  # what was read does not change afterwards
-        visible, current = self.side.visible(self.ended), other.side.current(other.begun.count)
+        visible, current = self.side.visible(self.ended), other.side.current(other.clock.count)
         if visible is None or current is None:
             return False
         return current.get(self.pid) > visible
@@ -274,7 +274,7 @@ def _conflict(one: NotedAccess, other: NotedAccess) -> bool:
 
 
 def _finding(path: str, one: NotedAccess, other: NotedAccess) -> Finding:
-    if (other.pid, other.begun.count) < (one.pid, one.begun.count):
+    if (other.pid, other.clock.count) < (one.pid, one.clock.count):
         one, other = other, one
     low, high = max(one.low, other.low), min(one.high, other.high)
     separate = one.side.file is not other.side.file
