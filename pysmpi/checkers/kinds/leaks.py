@@ -8,6 +8,7 @@ from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.handles import Handle
 from pysmpi.mpi.base.info import Info
+from pysmpi.mpi.base.options import ENVIRONMENT
 from pysmpi.mpi.calls import MpiCall
 from pysmpi.mpi.communicators.comm import Comm
 from pysmpi.mpi.communicators.libraries import OF_LIBRARIES
@@ -56,6 +57,44 @@ class Leak(Diagnostic):
 
     code = "PSM119"
     title = "object never freed"
+
+
+@register
+class Unfinalized(Diagnostic):
+    """A rank came to the end of its program with MPI initialized, and without `MPI.Finalize`.
+
+    mpi4py calls `Finalize` at the exit of a program. It does not if `mpi4py.rc.finalize` is False,
+    or if `mpi4py.rc.initialize` is False and `mpi4py.rc.finalize` is not set. Programs in C and
+    Fortran always call it themselves.
+
+    ## Why it is bad
+
+    Launchers take the end of a process without `MPI_Finalize` for a crash, and end the other
+    processes. Data of messages and files that is still under way may be lost.
+
+    ## Example
+
+    ```python
+    import mpi4py
+    mpi4py.rc.initialize = False
+    from mpi4py import MPI
+    MPI.Init()
+    MPI.COMM_WORLD.Barrier()
+    # no MPI.Finalize()
+    ```
+
+    ## What to do
+
+    Call `MPI.Finalize()` in every rank as the last call of MPI, also on the way out of a function
+    that returns early.
+
+    ## References
+
+    MPI 4.1, section 11.2.2 (finalization).
+    """
+
+    code = "PSM132"
+    title = "MPI never finalized"
 
 
 @register
@@ -160,6 +199,7 @@ class LeakChecks(Checker):
         self.releasing: dict[int, tuple[object, MpiCall]] = {}  # by id of the call
         self.contents: dict[int, Handle] = {}  # handles of `_CONTENTS`, by id
         self.explained: list[tuple[BaseException, Finding]] = []
+        self.initialized: dict[int, MpiCall] = {}  # the call of Init, by pid
 
     def call_made(self, call: MpiCall) -> None:
         """Note the object that a call frees; report a copy of a freed handle."""
@@ -182,6 +222,8 @@ class LeakChecks(Checker):
         released = self.releasing.pop(id(call), None)
         if released is not None:
             self._release(pid, released[0], call)
+        if call.name in ("Init", "Init_thread"):
+            self.initialized[pid] = call
         if call.name in _CONTENTS:
             for handle in _all_handles(result):
                 impl = handle._impl
@@ -213,6 +255,28 @@ class LeakChecks(Checker):
                     if end is not None and end[1].rank is call.rank:
                         self.explained.append((error, self._used(call, end[1])))
                         return
+
+    def _look_for_finalize(self, simulation: Simulation) -> None:
+        for rank in simulation.universe.ranks:
+            environment = ENVIRONMENT.peek(rank)
+            if environment is None or not environment.initialized or environment.finalized:
+                continue
+            if environment.options.finalize or rank.pid >= len(simulation.outcomes):
+                continue
+            if simulation.outcomes[rank.pid].state is not RankState.FINISHED:
+                continue
+            call = self.initialized.get(rank.pid)
+            imported = Place([rank.pid], "import of mpi4py.MPI", None, "MPI is initialized here")
+            self.session.report(
+                Finding(
+                    Unfinalized,
+                    "the program ends without MPI.Finalize",
+                    [imported if call is None else place(call, "MPI is initialized here")],
+                    "MPI 4.1, section 11.2.2: each process that has initialized MPI calls "
+                    "MPI_Finalize before it exits",
+                    "call MPI.Finalize() at the end, or leave mpi4py.rc.finalize unset",
+                )
+            )
 
     def _release(self, pid: int, impl: object, call: MpiCall) -> None:
         key = (pid, id(impl))
@@ -274,6 +338,7 @@ class LeakChecks(Checker):
                 self.session.report(finding)
         if not self.session.clean:
             return
+        self._look_for_finalize(simulation)
         counts: dict[object, tuple[MpiCall, list[int]]] = {}
         for (pid, _), (impl, calls) in self.live.items():
             if isinstance(impl, Communicator) and OF_LIBRARIES.peek(impl):
