@@ -193,7 +193,7 @@ class Trace:
     calls: list[tuple[int, str, int]] = field(default_factory=list)
     asked: list[dict[str, str]] = field(default_factory=list)
 
-    def __getstate__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> tuple[object, object]:
         """Plain data with each decision once: an execution sends it to the search."""
         numbers: dict[Decision, int] = {}
 

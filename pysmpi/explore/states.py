@@ -463,8 +463,7 @@ class RankReader:
         elif isinstance(payload, ObjectBuffer):
             if payload.buffer is not None:
                 raise Opaque
-            content: Any = payload.data
-            parts.append(None if content is None else bytes(content))
+            parts.append(None if payload.data is None else bytes(payload.data))
         elif isinstance(payload, MessageRegion):
             view: Any = payload.data
             if view is None:
@@ -472,7 +471,7 @@ class RankReader:
             if not payload.nbytes:
                 return
             address = numpy.frombuffer(view, numpy.uint8).__array_interface__["data"][0]
-            owner: Any = view.obj
+            owner: object = view.obj
             if isinstance(owner, numpy.ndarray):
                 address -= owner.__array_interface__["data"][0]
             elif isinstance(owner, (bytes, bytearray)):

@@ -492,7 +492,7 @@ class Shadow:
         self.costs = min(found, key=lambda one: one.skipped)
 
     def _replaced(self, point: Point) -> Callable[..., object]:
-        def replaced(*args: Any, **kwargs: Any) -> object:
+        def replaced(*args: object, **kwargs: object) -> object:
             rank = running()
             if rank is None or rank.in_call or rank.record is not None or self.clock.pauses:
                 return None

@@ -22,7 +22,7 @@ MOST = {
     "cluster": 10,
     "collectives": 20,
     "debugging": 10,
-    "explore": 28,
+    "explore": 34,
     "faults": 10,
     "folding": 10,
     "io": 10,
