@@ -126,6 +126,7 @@ HERE = {
 # Blocks that no test can carry out, and the reason.
 BY_NONE = {
     ("docs/reference/traces.md", "import pipit"): "no package index has this package",
+    ("docs/contributing/tests.md", "PYSMPI_ALL_ORDERS=1"): "takes minutes",
     ("docs/start/install.md", "pip install"): "tests/distribution installs pysmpi",
     ("docs/reference/checkers.md", "made by the package"): "tests/checkers/test_left_out.py has it",
 }

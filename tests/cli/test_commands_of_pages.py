@@ -60,8 +60,6 @@ ELSEWHERE = {
     "-m pytest": "a suite of tests",
     "pytest tests/": "a suite of tests",
     "pytest -m fast": "a suite of tests",
-    "PYSMPI_ALL_ORDERS=1": "takes minutes: tests/explore/test_every_order.py",
-    "-m tests.explore.chances": "takes minutes: tests/explore/test_rare.py",
     "pytest -q tests/": "a suite of tests",
     "pytest -n 2": "a suite of tests",
     "graphene train.py": "needs PyTorch: tests/patches/test_process_groups.py",
