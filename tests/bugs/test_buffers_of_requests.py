@@ -17,8 +17,8 @@ comm = MPI.COMM_WORLD
 rank, other = comm.rank, 1 - comm.rank
 part, spare = np.zeros(16), np.zeros(16)
 cart = comm.Create_cart([2], [True])
-file = MPI.File.Open(comm, "data", MPI.MODE_CREATE | MPI.MODE_RDWR)
-file.Write_at_all(128 * rank, spare)
+file = MPI.File.Open(MPI.COMM_SELF, f"data{rank}", MPI.MODE_CREATE | MPI.MODE_RDWR)
+file.Write_at_all(0, np.zeros(32))
 MPI.Attach_buffer(bytearray(4096))
 counts = (8, 8)
 words = ([64, 64], [0, 64], [MPI.BYTE, MPI.BYTE])
