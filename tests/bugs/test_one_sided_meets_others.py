@@ -23,7 +23,7 @@ memory, local, spare = np.zeros(8), np.zeros(8), np.zeros(8)
 win = MPI.Win.Create(memory, 8, comm=comm)
 user = {user}
 part = {part} if rank == user else np.zeros(8)
-file = MPI.File.Open(MPI.COMM_SELF, f"data{rank}", MPI.MODE_CREATE | MPI.MODE_RDWR)
+file = MPI.File.Open(MPI.COMM_SELF, "data" + str(rank), MPI.MODE_CREATE | MPI.MODE_RDWR)
 file.Write_at_all(64 * rank, spare)
 """
 
