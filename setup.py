@@ -35,6 +35,8 @@ ROOMS = [
     "pysmpi/kernel/*.py",
     "pysmpi/network/flows.py",
     "pysmpi/isolation/exchange.py",
+    "pysmpi/isolation/kinds/greenlet_switches.py",
+    "pysmpi/isolation/kinds/thread_hooks.py",
     "pysmpi/isolation/modules.py",
     "pysmpi/isolation/names.py",
     "pysmpi/isolation/rank_state.py",
@@ -58,6 +60,23 @@ ROOMS = [
     "pysmpi/mpi/collective/moving.py",
     "pysmpi/mpi/collective/reductions.py",
     "pysmpi/mpi/collective/schedules.py",
+    *(
+        f"pysmpi/checkers/{name}.py"
+        for name in (
+            "awaited",
+            "base",
+            "clocks",
+            "context",
+            "expressions",
+            "memory",
+            "memory_of_calls",
+            "order",
+            "pending",
+            "signatures",
+        )
+    ),
+    "pysmpi/checkers/kinds/*.py",
+    "pysmpi/ranks/observed_calls.py",
     "pysmpi/replay/executor.py",
     "pysmpi/trace/call_arguments.py",
     "pysmpi/trace/call_recorder.py",

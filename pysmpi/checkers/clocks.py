@@ -10,16 +10,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from pysmpi.checkers.order import CallGroup, group_of
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import SYNCHRONOUS, KernelRequest, Receive, Send, Transfer
+from pysmpi.checkers.awaited import AwaitedOperations, Operation
+from pysmpi.checkers.order import CallGroup, group_of, may_meet
+from pysmpi.kernel.requests import (
+    SYNCHRONOUS,
+    AbstractProcess,
+    KernelRequest,
+    Receive,
+    Send,
+    Transfer,
+)
 from pysmpi.mpi.base.constants import LOCK_EXCLUSIVE
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.rma.windows import Win
 
 _FROM_ROOT = frozenset(("Bcast", "bcast", "Scatter", "Scatterv", "scatter"))
 _TO_ROOT = frozenset(("Reduce", "reduce", "Gather", "Gatherv", "gather"))
 _PREFIX = frozenset(("Scan", "scan", "Exscan", "exscan"))
+_MEETS, _AWAITS, _OF_WINDOW = 1, 2, 4  # what calls of a procedure may do to clocks
 
 
 class Stamp:
@@ -119,14 +127,18 @@ class ClockMeeting:
 class Clocks:
     """The clock of each rank; hears of each event before the checkers that ask."""
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
+    def __init__(
+        self, calls: dict[AbstractProcess, MpiCall], operations: AwaitedOperations
+    ) -> None:
+        self.operations = operations
+        self.calls = calls  # those in which processes are
+        self._kinds: dict[Procedure, int] = {}
         self.of: dict[int, Clock] = {}
         self.sent: dict[KernelRequest, Stamp] = {}
         self.posted: dict[KernelRequest, Stamp] = {}  # of receives
         self.completed: dict[KernelRequest, Stamp] = {}  # of complete requests, for their ranks
         self.starts: dict[int, list[KernelRequest]] = {}  # by id of the call
-        self.awaited: dict[int, list[Any]] = {}
+        self.awaited: dict[int, list[tuple[Operation, list[KernelRequest]]]] = {}
         self.inside: dict[int, tuple[CallGroup, int]] = {}
         self.counts: dict[tuple[object, int], int] = {}
         self.meetings: dict[tuple[object, int], ClockMeeting] = {}
@@ -153,36 +165,40 @@ class Clocks:
         pid = call.rank.pid
         clock = self.now(pid)
         clock.count += 1
-        group = group_of(call)
+        kinds = self._kinds_of(call.procedure)
+        if not kinds:
+            return
+        group = group_of(call) if kinds & _MEETS else None
         if group is not None:
             number = self.counts.get((group.key, pid), 0)
             self.counts[group.key, pid] = number + 1
             meeting = self.meetings.setdefault((group.key, number), ClockMeeting())
             meeting.clocks[pid] = clock.stamp()
             self.inside[id(call)] = group, number
-        operations = call.operations
-        if operations:
-            self.awaited[id(call)] = [
-                (operation, list(operation.messages()))
-                for operation in operations
-                if hasattr(operation, "messages")
-            ]
-        if isinstance(call.values[0] if call.values else None, Win):
+        if kinds & _AWAITS:
+            awaited = self.operations.messages(call)
+            if awaited:
+                self.awaited[id(call)] = awaited
+        if kinds & _OF_WINDOW and call.values and isinstance(call.values[0], Win):
             self._synchronize(call)
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Learn from the requests that are complete."""
         pid = call.rank.pid
         clock = self.now(pid)
-        for request in self.starts.pop(id(call), ()):
-            self._learn(clock, request)
+        started = self.starts.pop(id(call), None)
+        if started is not None:
+            for request in started:
+                self._learn(clock, request)
+        if not self._kinds_of(call.procedure):
+            return
         for operation, messages in self.awaited.pop(id(call), ()):
             for request in messages:
                 self._learn(clock, request)
-            started = self.nonblocking.get(id(operation))
-            if started is not None and operation.request is not None and operation.request.done:
+            entered = self.nonblocking.get(id(operation))
+            if entered is not None and operation.request is not None and operation.request.done:
                 del self.nonblocking[id(operation)]
-                self._leave(pid, *started)
+                self._leave(pid, *entered)
         inside = self.inside.pop(id(call), None)
         if inside is not None:
             group, number = inside
@@ -193,6 +209,17 @@ class Clocks:
                 self._leave(pid, group, number, call)
         if isinstance(call.values[0] if call.values else None, Win):
             self._synchronized(call)
+
+    def _kinds_of(self, procedure: Procedure) -> int:
+        kinds = self._kinds.get(procedure)
+        if kinds is None:
+            roles = procedure.roles.values()
+            kinds = self._kinds[procedure] = (
+                (_MEETS if may_meet(procedure) else 0)
+                | (_AWAITS if Role.REQUEST in roles else 0)
+                | (_OF_WINDOW if Role.WINDOW in roles else 0)
+            )
+        return kinds
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """Forget the call."""
@@ -238,9 +265,9 @@ class Clocks:
 
     # Messages.
 
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A message or a receive begins."""
-        call = self.session.call_on(process)
+        call = self.calls.get(process)
         if call is None or isinstance(request, Transfer):
             return
         if call.kind is not CallKind.POINT_TO_POINT:
@@ -261,7 +288,7 @@ class Clocks:
         self.completed[receive] = clock
         posted = self.posted.pop(receive, None)
         if posted is None:  # a message that Mprobe has found
-            call = self.session.call_on(receive.context.members[receive.destination])
+            call = self.calls.get(receive.context.members[receive.destination])
             if call is not None:
                 self.starts.setdefault(id(call), []).append(receive)
         if send.mode == SYNCHRONOUS and posted is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from types import FrameType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,14 @@ from pysmpi.python.frames import is_assigned, variable
 _MOST = 1 << 20  # elements of an array whose parts by a list of numbers are compared
 
 
-class Elements(NamedTuple):
+class Elements:
     """Elements of an array by the sorted addresses of their bytes."""
 
-    starts: np.ndarray
-    itemsize: int
+    __slots__ = ("starts", "itemsize")
+
+    def __init__(self, starts: np.ndarray, itemsize: int) -> None:
+        self.starts = starts
+        self.itemsize = itemsize
 
 
 class Unknown(Exception):

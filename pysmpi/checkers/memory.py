@@ -10,15 +10,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pysmpi.checkers.accesses import Use, uses_of
 from pysmpi.checkers.expressions import Elements, memory_of
+from pysmpi.mpi.base.exporting import address_of
 from pysmpi.mpi.base.ranks import Rank, current
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.python.frames import CallSite, call_site, is_assigned, is_ours, trace_callers
+from pysmpi.python.frames import (
+    CallSite,
+    call_site,
+    get_trace,
+    is_assigned,
+    is_ours,
+    set_trace,
+    trace_callers,
+)
 
 _MOST = 1 << 18  # intervals of one region; beyond this its gaps count, too
 
@@ -50,8 +59,9 @@ class WatchedRegion:
     @classmethod
     def flat(cls, memory: Any) -> WatchedRegion:
         """The region of contiguous memory."""
-        address = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
-        return cls(address, address + memory.nbytes)
+        address = address_of(memory)
+        nbytes: int = memory.nbytes
+        return cls(address, address + nbytes)
 
     @classmethod
     def of_intervals(cls, starts: Any, stops: Any) -> WatchedRegion:
@@ -63,8 +73,9 @@ class WatchedRegion:
         """The region of an array with any strides."""
         flags = array.flags
         if flags.c_contiguous or flags.f_contiguous:
-            low = array.__array_interface__["data"][0]
-            return cls(low, low + array.nbytes)
+            low = address_of(array)
+            nbytes: int = array.nbytes
+            return cls(low, low + nbytes)
         low, high = np.lib.array_utils.byte_bounds(array)
         length = array.itemsize
         outer: list[tuple[int, int]] = []
@@ -107,13 +118,16 @@ class WatchedRegion:
         return bool(np.any(other.starts[where[inside]] < self.stops[inside]))
 
 
-class Touch(NamedTuple):
+class Touch:
     """The use of some memory by a line of the program; `polls` if a loop waits for a change."""
 
-    writes: bool
-    memory: WatchedRegion
-    site: CallSite
-    polls: bool
+    __slots__ = ("writes", "memory", "site", "polls")
+
+    def __init__(self, writes: bool, memory: WatchedRegion, site: CallSite, polls: bool) -> None:
+        self.writes = writes
+        self.memory = memory
+        self.site = site
+        self.polls = polls
 
 
 # Called before a line uses memory that overlaps.
@@ -137,8 +151,7 @@ def region_of(message: object) -> WatchedRegion | None:
         stream = bytearray(message.nbytes)
         message.plan.pack(part, message.origin, stream)
         numbers |= np.frombuffer(stream, np.uint8).astype(np.int64) << 8 * byte
-    address = np.frombuffer(memory, np.uint8).ctypes.data
-    return WatchedRegion.of_offsets(address, np.unique(numbers))
+    return WatchedRegion.of_offsets(address_of(memory), np.unique(numbers))
 
 
 def regions_of(message: object) -> list[WatchedRegion]:
@@ -168,6 +181,9 @@ class MemoryWatch:
     def __init__(self) -> None:
         self.watched: dict[int, dict[object, Watched]] = {}  # by pid, by key
         self.tracing: set[int] = set()
+        self._on_call = self._called  # one object each
+        self._on_line = self._line
+        self._follows = False
         self._statements: dict[int, _Statement] = {}  # that are under way, by id of the frame
         # Whether a code is the program's, by its identity: its hash takes long. The codes are kept.
         self._program: dict[int, tuple[CodeType, bool]] = {}
@@ -180,9 +196,12 @@ class MemoryWatch:
             self.watched.setdefault(rank.pid, {})[key] = Watched(regions, report)
             if rank.pid not in self.tracing:
                 self._begin(rank)
-            elif sys.gettrace() in (None, self._called):
-                sys.settrace(self._called)
-                trace_callers(self._line, self._is_program)  # those of another thread
+            else:
+                before = get_trace()
+                if before is None or before == self._on_call:
+                    set_trace(self._on_call)
+                    # Those of another thread.
+                    trace_callers(self._on_line, self._is_program, self._program)
 
     def forget(self, rank: Rank, key: object) -> None:
         """Stop watching a piece of memory."""
@@ -191,33 +210,39 @@ class MemoryWatch:
             mine.pop(key, None)
             if not mine and rank.pid in self.tracing and current() is rank:
                 self.tracing.discard(rank.pid)
-                if sys.gettrace() == self._called:
-                    sys.settrace(None)
+                if get_trace() == self._on_call:
+                    set_trace(None)
 
     def resumed(self, rank: Rank) -> None:
         """A thread of the running rank goes on, perhaps while another one is in an MPI call."""
-        if rank.pid in self.tracing and sys.gettrace() is None:
-            sys.settrace(self._called)
+        if rank.pid in self.tracing and get_trace() is None:
+            set_trace(self._on_call)
 
     def pause(self) -> bool:
         """Stop tracing until `proceed`, as MPI's functions do not count; return whether it ran."""
-        paused = bool(self.tracing) and sys.gettrace() == self._called
-        if paused:
-            sys.settrace(None)
-        return paused
+        if not self.tracing or get_trace() != self._on_call:
+            return False
+        set_trace(None)
+        return True
 
     def proceed(self, rank: Rank, paused: bool) -> None:
         """Trace again after an MPI call; `paused` is the value that `pause` returned."""
-        if rank.pid in self.tracing and (paused or sys.gettrace() is None):
-            sys.settrace(self._called)
+        if rank.pid in self.tracing and (paused or get_trace() is None):
+            set_trace(self._on_call)
 
     def _begin(self, rank: Rank) -> None:
-        if current() is not rank or (sys.gettrace() not in (None, self._called)):
+        before = get_trace()
+        if current() is not rank or (before is not None and before != self._on_call):
             return  # a debugger or coverage has the function
         self.tracing.add(rank.pid)
         self._statements.clear()
-        sys.settrace(self._called)
-        trace_callers(self._line, self._is_program)
+        if self._follows:
+            set_trace(self._on_call)
+        else:
+            # From here on, each greenlet has a tracing function of its own.
+            sys.settrace(self._on_call)
+            self._follows = True
+        trace_callers(self._on_line, self._is_program, self._program)
 
     def _is_program(self, frame: FrameType) -> bool:
         code = frame.f_code
@@ -232,20 +257,20 @@ class MemoryWatch:
         if event != "call":
             return None
         self._statements.pop(id(frame), None)
-        return self._line if self._is_program(frame) else None
+        return self._on_line if self._is_program(frame) else None
 
     def _line(self, frame: FrameType, event: str, argument: object) -> object:
         if event != "line" and event != "return":
-            return self._line
+            return self._on_line
         line = frame.f_lineno if event == "line" else 0
         if self._statements:
             before = self._statements.get(id(frame))
             if before is not None:
                 if before.line < line <= before.last:
                     before.inside = True
-                    return self._line
+                    return self._on_line
                 if before.inside and line == before.line:
-                    return self._line  # back at its first line
+                    return self._on_line  # back at its first line
                 del self._statements[id(frame)]
                 self._look(before.late, frame, before.line)
         if line:
@@ -257,7 +282,7 @@ class MemoryWatch:
                     self._statements[id(frame)] = _Statement(line, last, late)
                 if early:
                     self._look(early, frame, line)
-        return self._line
+        return self._on_line
 
     def _look(self, uses: Sequence[Use], frame: FrameType, line: int) -> None:
         """Compare the memory that a line uses with the watched memory of the running rank."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from pysmpi.checkers.expressions import array_of
 from pysmpi.checkers.memory import WatchedRegion, overlap, region_of, regions_of
 from pysmpi.kernel.requests import Receive, Send
@@ -13,7 +15,7 @@ from pysmpi.mpi.base.constants import PROC_NULL
 from pysmpi.mpi.buffers import spellings
 from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import Blocks, MessageRegion
-from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.data import Allgather, Alltoall, Broadcast, Gather, Scatter
 from pysmpi.mpi.collective.neighborhood import Neighborhood
@@ -31,27 +33,36 @@ LOCAL = frozenset("Pack Unpack Pack_external Unpack_external Reduce_local".split
 _WRITTEN = frozenset(("recvbuf", "outbuf", "inoutbuf"))
 _MANY = 100  # items of a list in which arrays are looked for
 _DEEP = 3
+_ENDS = (("dest", "recvbuf"), ("source", "sendbuf"))
+
+
+def may_use_memory(procedure: Procedure) -> bool:
+    """Whether calls of a procedure may use memory of the program that their arguments name."""
+    if procedure.kind is CallKind.LOCAL:
+        return procedure.name in LOCAL
+    return procedure.kind is not CallKind.ONE_SIDED and Role.BUFFER in procedure.places
 
 
 def uses_memory(call: MpiCall) -> bool:
     """Whether a call may use memory of the program that its arguments name."""
-    if call.kind is CallKind.LOCAL:
-        return call.name in LOCAL
-    return call.kind is not CallKind.ONE_SIDED and Role.BUFFER in call.procedure.roles.values()
+    return may_use_memory(call.procedure)
 
 
-def significant(call: MpiCall, name: str) -> bool:
+def significant(call: MpiCall, name: str, arguments: dict[str, Any] | None = None) -> bool:
     """Whether a call uses one of its buffers in its rank.
 
-    Some only matter at the root, and a message to or from PROC_NULL has none.
+    Some only matter at the root, and a message to or from PROC_NULL has none. `arguments` are those
+    of the call.
     """
-    arguments = call.arguments
-    ends = [
-        arguments[end]
-        for end, of in (("dest", "recvbuf"), ("source", "sendbuf"))
-        if end in arguments and name != of
-    ]
-    if ends and all(isinstance(end, int) and end == PROC_NULL for end in ends):
+    if arguments is None:
+        arguments = call.arguments
+    peers = null = 0
+    for end, of in _ENDS:
+        if end in arguments and name != of:
+            peer = arguments[end]
+            peers += 1
+            null += isinstance(peer, int) and peer == PROC_NULL
+    if peers and peers == null:
         return False
     root = arguments.get("root")
     if not isinstance(root, int):
@@ -73,8 +84,15 @@ def memory_of_arguments(call: MpiCall) -> dict[str, list[WatchedRegion]]:
     """The memory of each buffer that a call uses in its rank, by the name of the argument."""
     memory: dict[str, list[WatchedRegion]] = {}
     objects = call.name[0].islower()
-    for name, spec in call.having(Role.BUFFER).items():
-        if spec is None or is_in_place(spec) or not significant(call, name):
+    values = call.values
+    arguments = dict(zip(call.procedure.parameters, values))
+    for i, name in call.procedure.places.get(Role.BUFFER, ()):
+        if i >= len(values):
+            continue
+        spec = values[i]
+        if spec is None or not significant(call, name, arguments):
+            continue
+        if type(spec) is not np.ndarray and is_in_place(spec):
             continue
         if objects:
             if name in ("obj", "sendobj"):  # which the call pickles

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pysmpi.checkers.describing import communicator_handle, communicator_of
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.files.files import File
 from pysmpi.mpi.groups.communicator import Communicator
 from pysmpi.mpi.rma.windows import Win
@@ -28,13 +26,33 @@ _FILE = frozenset(
 )
 
 
-class CallGroup(NamedTuple):
-    """The processes of a collective call: calls with one `key` match in their order."""
+class CallGroup:
+    """The processes of a collective call: calls with one `key` match in their order.
 
-    key: object
-    pids: tuple[int, ...]
-    communicator: Communicator
-    noun: str  # of the object, if it is no communicator
+    `noun` is that of the object, if it is no communicator.
+    """
+
+    __slots__ = ("key", "pids", "communicator", "noun")
+
+    def __init__(
+        self, key: object, pids: tuple[int, ...], communicator: Communicator, noun: str
+    ) -> None:
+        self.key = key
+        self.pids = pids
+        self.communicator = communicator
+        self.noun = noun
+
+
+def may_meet(procedure: Procedure) -> bool:
+    """Whether calls of a procedure may be collective: `group_of` is None for all others."""
+    name, kind = procedure.name, procedure.kind
+    if kind is CallKind.COLLECTIVE:
+        return name not in _NOT_COLLECTIVE
+    if kind is CallKind.ONE_SIDED and name in _WINDOW:
+        return True
+    if kind is CallKind.FILE and name in _FILE:
+        return True
+    return name in _PREPARED_ON and kind is not CallKind.LOCAL
 
 
 def group_of(call: MpiCall) -> CallGroup | None:

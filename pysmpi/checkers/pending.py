@@ -8,7 +8,7 @@ from typing import Protocol
 from pysmpi.checkers.memory import WatchedRegion, overlap, regions_of
 from pysmpi.checkers.memory_of_calls import memory_of_operation
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.files.pointers import FileSide
 from pysmpi.mpi.point_to_point.operations import RequestOperation
 from pysmpi.mpi.point_to_point.partitioned import (
@@ -17,6 +17,8 @@ from pysmpi.mpi.point_to_point.partitioned import (
     PartitionedSend,
 )
 from pysmpi.mpi.point_to_point.requests import Request
+
+_STARTS = frozenset(("Start", "Startall"))
 
 
 class PendingMemory:
@@ -62,11 +64,12 @@ class PendingWatcher(Protocol):
 class PendingOperations:
     """The operations of all ranks; hears of each call before the checkers that watch."""
 
-    def __init__(self, watchers: Sequence[PendingWatcher]) -> None:
-        self.watchers = watchers
+    def __init__(self) -> None:
+        self.watchers: Sequence[PendingWatcher] = ()
         # By pid, by id of the operation or of the file side, and number of the partition or -1.
         self.of: dict[int, dict[tuple[int, int], PendingMemory]] = {}
         self._operations: dict[int, list[RequestOperation]] = {}  # by id of the call
+        self._special: dict[Procedure, bool] = {}  # whether a call may begin one without a request
         # The handle of each persistent operation and the call that made it, by its id.
         self._persistent: dict[int, tuple[Request, MpiCall, object]] = {}
 
@@ -77,7 +80,7 @@ class PendingOperations:
 
     def call_made(self, call: MpiCall) -> None:
         """Note the operations that the call may start."""
-        if call.name in ("Start", "Startall") and call.operations:
+        if call.name in _STARTS and call.operations:
             self._operations[id(call)] = call.operations
 
     def call_returned(self, call: MpiCall, result: object) -> None:
@@ -86,9 +89,17 @@ class PendingOperations:
         mine = self.of.get(rank.pid)
         if mine:
             self._release(rank, call, mine)
-        if call.kind is CallKind.LOCAL:
+        procedure = call.procedure
+        special = self._special.get(procedure)
+        if special is None:
+            special = self._special[procedure] = (
+                procedure.name in _STARTS
+                or procedure.name.startswith(("Pready", "Parrived"))
+                or procedure.kind is CallKind.FILE
+            )
+        if (result is None and not special) or call.kind is CallKind.LOCAL:
             return
-        if call.name in ("Start", "Startall"):
+        if call.name in _STARTS:
             for operation in self._operations.pop(id(call), ()):
                 entry = self._persistent.get(id(operation))
                 handle = None if entry is None else entry[0]
@@ -103,13 +114,20 @@ class PendingOperations:
         if call.kind is CallKind.FILE and call.name.endswith(("_begin", "_end")):
             self._split(rank, call)
             return
-        for handle in result if isinstance(result, tuple) else (result,):
-            started = handle._impl if isinstance(handle, Request) else None
-            if isinstance(started, RequestOperation):
-                if started.persistent:
-                    self._persistent[id(started)] = handle, call, started
-                elif not any(handle is value for value in call.values[:1]):
-                    self._begin(rank, call, handle, started)
+        if isinstance(result, Request):
+            self._returned(rank, call, result)
+        elif isinstance(result, tuple):
+            for handle in result:
+                if isinstance(handle, Request):
+                    self._returned(rank, call, handle)
+
+    def _returned(self, rank: Rank, call: MpiCall, handle: Request) -> None:
+        started = handle._impl
+        if isinstance(started, RequestOperation):
+            if started.persistent:
+                self._persistent[id(started)] = handle, call, started
+            elif not call.values or handle is not call.values[0]:
+                self._begin(rank, call, handle, started)
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """Forget the call."""

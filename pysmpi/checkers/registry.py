@@ -3,77 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from pysmpi.checkers.clocks import Clocks
-from pysmpi.checkers.memory import MemoryWatch
-from pysmpi.checkers.pending import PendingMemory, PendingOperations
+from pysmpi.checkers.base import Checker
 from pysmpi.diagnostics import DIAGNOSTICS
 from pysmpi.errors import UsageError
-from pysmpi.kernel.requests import AbstractProcess, KernelRequest
-from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.calls import MpiCall
 from pysmpi.plugins import Registry
 from pysmpi.python.records import record
-from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding
 from pysmpi.text import did_you_mean
-
-
-class CheckContext(Protocol):
-    """The state that the checkers of a run share (see `session.py`)."""
-
-    clean: bool  # whether every rank came to its end
-    deadlocked: bool  # whether the run ended by a deadlock
-    starts: dict[KernelRequest, MpiCall]  # the calls that started requests which are under way
-    clocks: Clocks
-    pending: PendingOperations
-    memory: MemoryWatch
-    explained: set[MpiCall]  # whose memory another finding already concerns
-
-    def report(self, finding: Finding) -> None:
-        """Note a problem."""
-
-    def call_on(self, process: AbstractProcess) -> MpiCall | None:
-        """The call in which a process is."""
-
-    def prepared_by(self, call: MpiCall, request: KernelRequest | None) -> MpiCall:
-        """The call that made a persistent request which `call` starts; for others `call` itself."""
-
-
-class Checker:
-    """The base class of checkers.
-
-    A checker is a listener (`kernel/listeners.py`): it is notified of the events for which it has a
-    method. It may also have these methods. Every MPI call of the program reaches them, local calls
-    included:
-
-    - `call_made(call)`: the call begins
-    - `call_returned(call, result)`: it has returned its result
-    - `call_failed(call, error)`: it has raised an exception
-
-    `finish(simulation)` is called once the run is over. Problems go to `session.report(finding)`.
-    """
-
-    session: CheckContext
-    needs_clocks = False  # whether it asks `session.clocks` for the order of events
-    needs_pending = False  # whether it is a watcher of `session.pending`
-
-    def begin(self, simulation: Simulation) -> None:
-        """The run begins."""
-
-    def close(self) -> None:
-        """The run is over, however it has ended."""
-
-    def operation_begun(self, rank: Rank, pending: PendingMemory) -> None:
-        """An operation owns memory from now on; only if `needs_pending`."""
-
-    def operation_ended(self, rank: Rank, pending: PendingMemory, call: MpiCall) -> None:
-        """A call has completed an operation; only if `needs_pending`."""
-
-    def finish(self, simulation: Simulation) -> None:
-        """The run is over; `session.clean` tells whether every rank came to its end."""
-
 
 _C = TypeVar("_C", bound=type[Checker])
 

@@ -28,6 +28,7 @@ from pysmpi.isolation.kinds import (
     sent_signals,
     settings,
     system,
+    thread_hooks,
     tools,
     warning_filters,
 )
@@ -169,7 +170,7 @@ class Interpreter:
         warning_filters.install(patches, exchange, imports)
         separate = registries.Registries(exchange, imports)
         registries.install(patches, separate)
-        hooks = tools.Hooks(patches)
+        hooks = thread_hooks.Hooks(patches)
         self.state_of_c = c_state.CState(exchange)
         of_rooms: list[dict[str, Callable[..., object]]] = [
             outside.install(patches, exchange, self.stopwatch, self.children),

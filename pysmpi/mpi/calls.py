@@ -20,6 +20,7 @@ the clock continues.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
@@ -182,6 +183,7 @@ def make(_procedure, _function):
     return boundary
 """
 _COMMON: dict[str, object] = {
+    "__builtins__": builtins,  # C extensions import with those of the innermost interpreted frame
     "getcurrent": getcurrent,
     "current": current,
     "begun": begun,

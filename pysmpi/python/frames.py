@@ -22,6 +22,9 @@ _COMPILED = "pysmpi" + os.sep  # prefix of the file names of compiled functions
 BOUNDARY = "<pysmpi boundary>"  # the file name of generated code; no source is looked for
 _OWN = (os.path.join(HOME, ""), _COMPILED, BOUNDARY)
 _MACHINERY = ("<frozen importlib", "<frozen runpy", "<frozen zipimport")
+# The functions of the interpreter, before those of ranks come in their place.
+set_trace = sys.settrace
+get_trace = sys.gettrace
 _PROGRAM, _LIBRARY, _OURS = 0, 1, 2  # owners of the code of a file; the search skips the last
 _FILES = 10_000  # files whose owner is kept
 _origins: dict[str, int] = {}
@@ -225,18 +228,28 @@ def current_site(inside: str | None = None) -> CallSite | None:
     return call_site(inner if inside is None else _innermost(inner, inside) or inner)
 
 
-def library_site(inside: str) -> CallSite | None:
-    """The place that called the innermost running function of a file, if it is in a library."""
-    frame = _innermost(sys._getframe(1), inside)
-    while frame is not None:
-        file = frame.f_code.co_filename
+def current_sites(inside: str) -> tuple[CallSite | None, CallSite | None]:
+    """The place in the program that `current_site` returns, and the place in a library, if any.
+
+    The second one called the innermost running function of the file `inside`. It is None if it is
+    in the program, or the same as the first.
+    """
+    inner = sys._getframe(1)
+    frame = _innermost(inner, inside) or inner
+    first: FrameType | None = frame
+    while first is not None:
+        file = first.f_code.co_filename
         origin = _origins.get(file)
         if origin is None:
             origin = _origin(file)
-        if origin != _OURS:
-            return _site(frame) if origin == _LIBRARY else None
-        frame = frame.f_back
-    return None
+        if origin == _PROGRAM:
+            return _site(first), None
+        if origin == _LIBRARY:
+            break
+        first = first.f_back
+    site = call_site(frame)
+    library = None if first is None else _site(first)
+    return site, None if library == site else library
 
 
 def calling_code(inside: str) -> CodeType | None:
@@ -444,11 +457,19 @@ def trace_stack(frame: FrameType | None, function: Any) -> FrameType | None:
     return outermost
 
 
-def trace_callers(function: Any, wanted: Callable[[FrameType], bool]) -> None:
-    """Let a function trace the lines of those running functions that are `wanted`."""
+def trace_callers(
+    function: Any,
+    wanted: Callable[[FrameType], bool],
+    answers: dict[int, tuple[CodeType, bool]],
+) -> None:
+    """Let a function trace the lines of those running functions that are `wanted`.
+
+    `answers` has the answers for code that was looked at, by its identity.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if wanted(frame):
+        answer = answers.get(id(frame.f_code))
+        if wanted(frame) if answer is None else answer[1]:
             frame.f_trace = function
         frame = frame.f_back
 

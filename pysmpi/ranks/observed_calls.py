@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pysmpi.mpi import calls
-from pysmpi.mpi.base.ranks import Rank, Universe, current
-from pysmpi.mpi.calls import Procedure
+from pysmpi.mpi.base.procedures import Procedure
+from pysmpi.mpi.base.ranks import Universe
+from pysmpi.mpi.base.running import calling_rank
 
 EVENTS = ("call_made", "call_returned", "call_failed", "call_left")
 
@@ -34,21 +35,23 @@ class ObservedCalls:
 
     def add(self, listener: object) -> None:
         """Notify a listener of the events for which it has methods, after the earlier listeners."""
+        added = False
         for event, methods in self.methods.items():
             if hasattr(listener, event):
                 methods.append(getattr(listener, event))
-        if not self._observing and any(self.methods.values()):
+                added = True
+        if added and not self._observing:
             self._observing = True
             calls.observe(self._observed)
 
     def _observed(self, procedure: Procedure, function: Any) -> object:
         """A function in place of that of a call."""
-        methods, open_calls = self.methods, self._open
-        on_begin, returned, failed, left = (methods[event] for event in EVENTS)
+        open_calls = self._open
+        on_begin, returned, failed, left = (self.methods[event] for event in EVENTS)
         universe, engine = self.universe, self.universe.engine
 
         def observed(*values: Any, **named: Any) -> object:
-            rank = current()
+            rank = calling_rank()
             if rank.universe is not universe or engine.stopped:
                 return function(*values, **named)
             call = rank.call
@@ -57,15 +60,34 @@ class ObservedCalls:
                 return function(*values, **named)
             open_calls.add(id(call))
             try:
-                _quietly(rank, on_begin, call)
+                # The work of listeners is no compute of the program.
+                timer = None if rank.in_call else rank.timer
+                if timer is not None:
+                    rank.process.debt += timer.stop()
+                for method in on_begin:
+                    method(call)
+                if timer is not None:
+                    timer.start()
                 try:
                     result = function(*values, **named)
                 except Exception as error:
                     if not engine.stopped:
-                        _quietly(rank, failed, call, error)
+                        timer = None if rank.in_call else rank.timer
+                        if timer is not None:
+                            rank.process.debt += timer.stop()
+                        for method in failed:
+                            method(call, error)
+                        if timer is not None:
+                            timer.start()
                     raise
                 if not engine.stopped:
-                    _quietly(rank, returned, call, result)
+                    timer = None if rank.in_call else rank.timer
+                    if timer is not None:
+                        rank.process.debt += timer.stop()
+                    for method in returned:
+                        method(call, result)
+                    if timer is not None:
+                        timer.start()
                 return result
             finally:
                 open_calls.discard(id(call))
@@ -73,15 +95,3 @@ class ObservedCalls:
                     method(call)
 
         return observed
-
-
-def _quietly(rank: Rank, methods: Sequence[Callable[..., object]], *arguments: object) -> None:
-    """Notify listeners of a call; their work is no compute of the program."""
-    timer = rank.timer
-    running = timer is not None and not rank.in_call
-    if running:
-        rank.process.debt += timer.stop()
-    for method in methods:
-        method(*arguments)
-    if running:
-        timer.start()

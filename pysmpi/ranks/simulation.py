@@ -48,10 +48,11 @@ class Simulation(RankBirths):
         self.shared_state: SharedState | None = None
         self.under_way = False  # whether a signal can end it at a safe point
 
-    def listen(self, listener: object) -> None:
+    def listen(self, listener: object, calls: bool = True) -> None:
         """Notify a listener of the events for which it has methods, after the earlier listeners.
 
-        An event of ranks whose method is None is as one without a method.
+        An event of ranks whose method is None is as one without a method. With `calls` false, it
+        does not hear of the calls of programs (`call_made` and so on).
         """
         for event, methods in self.methods.items():
             method = getattr(listener, event, None)
@@ -59,7 +60,8 @@ class Simulation(RankBirths):
                 methods.append(method)
         if any(hasattr(listener, event) for event in KERNEL_EVENTS):
             self.universe.listen(listener)
-        self.calls.add(listener)
+        if calls:
+            self.calls.add(listener)
 
     def run(self) -> None:
         """Run all ranks to their end, or until one of them fails or aborts the job.

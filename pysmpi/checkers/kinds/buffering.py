@@ -2,58 +2,51 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from typing import Any
+from collections import deque
+from collections.abc import Sequence
 
 from pysmpi import text
+from pysmpi.checkers.awaited import Operation
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import place
-from pysmpi.checkers.order import group_of
-from pysmpi.checkers.registry import Checker, checker
-from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.checkers.order import group_of, may_meet
+from pysmpi.checkers.problems.buffering import PotentialDeadlock
+from pysmpi.checkers.registry import checker
 from pysmpi.kernel.matching import ANY
 from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import BUFFERED, KernelRequest, Receive, Send, Transfer
-from pysmpi.mpi.base.ranks import Universe
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.kernel.requests import BUFFERED, AbstractProcess, KernelRequest, Receive, Send, Transfer
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 
 
-@register
-class PotentialDeadlock(Diagnostic):
-    """The program ended only because MPI buffered a message or let a rank leave a collective call.
+class MessageEnd:
+    """A message, or a receive: its place and its other end, in the run and when played again."""
 
-    After the run the calls are played again under the strictest rules that MPI allows: a standard
-    send waits for its receive, and a collective call for all ranks. The report has the calls that
-    then wait for each other.
+    __slots__ = (
+        "call", "sends", "context", "destination", "source", "tag", "mode", "nbytes", "request",
+        "waits", "matched", "other", "partner", "started",
+    )  # fmt: skip
 
-    ## Why it is bad
-
-    MPI does not promise to buffer. The program hangs with a larger message, another library or
-    another network.
-
-    ## Example
-
-    ```python
-    other = 1 - comm.rank
-    comm.Send(data, dest=other)  # both ranks send first
-    comm.Recv(data, source=other)
-    ```
-
-    ## What to do
-
-    Use `Sendrecv`, `Irecv` before `Send`, or `Isend` with a `Wait` after the receive; `Bsend` with
-    an attached buffer asks for buffering explicitly. Make collective calls and messages in an order
-    in which each rank can wait.
-
-    ## References
-
-    MPI 4.1, sections 3.5 (resource limitations) and 6.14 (correctness of collective calls).
-    """
-
-    code = "PSM122"
-    title = "potential deadlock"
+    def __init__(self, call: MpiCall, request: Send | Receive) -> None:
+        self.call = call  # that starts it
+        self.sends = False
+        self.mode = 0
+        if isinstance(request, Send):
+            self.sends = True
+            self.mode = request.mode
+        self.context = request.context.number
+        self.destination = request.destination
+        self.source = request.source
+        self.tag = request.tag
+        self.nbytes = request.nbytes
+        self.request: Send | Receive | None = request  # while it may still be asked for
+        self.waits = False  # whether the call that waits for it has returned
+        self.matched = False
+        self.other: MessageEnd | None = None
+        self.partner: MessageEnd | None = None
+        self.started = False
 
 
 class BufferingStep:
@@ -63,91 +56,125 @@ class BufferingStep:
 
     def __init__(self, call: MpiCall) -> None:
         self.call = call
-        self.starts: list[KernelRequest] = []
-        self.needs: list[Any] = []  # requests of messages, or meetings of collective calls
+        self.starts: list[MessageEnd] | None = None
+        # Ends of messages, or meetings of collective calls.
+        self.needs: Sequence[object] | None = None
         self.meets: object = None  # the collective call that it enters
         self.entered = False
         self.leaves = False  # whether it does not wait for the others in it
 
 
 _ALL = frozenset("Wait wait Waitall waitall Testall testall Test test".split())
+_TESTS = frozenset("Testall testall Test test".split())
+_STARTS = frozenset(("Start", "Startall"))
 _MOST = 400_000  # calls that are remembered
 
 
-@checker("buffering", "deadlocks that only the buffering of messages prevents")
 class BufferingChecks(Checker):
     """Remembers the calls of all ranks, and plays them again without buffers."""
 
     def __init__(self) -> None:
         self.streams: dict[Process, list[BufferingStep]] = {}
         self.steps: dict[int, BufferingStep] = {}  # by id of the call
-        self.awaited: dict[int, list[KernelRequest]] = {}
+        self.awaited: dict[int, list[object]] = {}
         self.counts: dict[tuple[object, int], int] = {}
         self.sizes: dict[object, int] = {}
-        self.meetings: dict[int, object] = {}  # collective calls by the id of their operation
-        self.owners: dict[KernelRequest, MpiCall] = {}  # the calls that started them
-        self.matched: dict[KernelRequest, KernelRequest] = {}  # messages and receives, both ways
+        self.meetings: dict[int, object] = {}  # collective calls by id of the operation
+        self.ends: dict[KernelRequest, MessageEnd] = {}  # that may still be asked for
         self.count = 0
-        self.universe: Universe
 
-    def begin(self, simulation: Simulation) -> None:
-        """Remember the communicators of the run."""
-        self.universe = simulation.universe
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls that communicate."""
+        return procedure.kind is not CallKind.LOCAL
 
     def call_made(self, call: MpiCall) -> None:
         """Remember a call that communicates."""
-        if call.kind is CallKind.LOCAL or self.count > _MOST:
+        if self.count > _MOST:
             return
         step = self.steps[id(call)] = BufferingStep(call)
-        self.streams.setdefault(call.rank.process, []).append(step)
+        process: Process = call.rank.process
+        stream = self.streams.get(process)
+        if stream is None:
+            stream = self.streams[process] = []
+        stream.append(step)
         self.count += 1
-        group = group_of(call)
+        group = group_of(call) if may_meet(call.procedure) else None
         if group is not None and not call.name.endswith("_init"):
             pid = call.rank.pid
             number = self.counts.get((group.key, pid), 0)
             self.counts[group.key, pid] = number + 1
-            step.meets = group.key, number
-            self.sizes[step.meets] = len(group.pids)
-        operations = call.operations
-        if operations and call.name in _ALL:
-            requests: list[Any] = []
-            for operation in operations:
-                meeting = self.meetings.get(id(operation))
-                if meeting is not None:
-                    requests.append(meeting)
-                elif hasattr(operation, "messages"):
-                    requests += [
-                        message for message in operation.messages()
-                        if isinstance(message, Send | Receive)
-                    ]  # fmt: skip
-            self.awaited[id(call)] = requests
+            meets: object = (group.key, number)
+            step.meets = meets
+            self.sizes[meets] = len(group.pids)
+        if call.name in _ALL:
+            operations = self.session.operations.of(call)
+            if operations:
+                self.awaited[id(call)] = self._awaited(operations)
 
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+    def _awaited(self, operations: list[Operation]) -> list[object]:
+        awaited: list[object] = []
+        for operation in operations:
+            meeting = self.meetings.get(id(operation))
+            if meeting is not None:
+                awaited.append(meeting)
+            elif hasattr(operation, "messages"):
+                for message in operation.messages():
+                    end = self.ends.get(message)
+                    if end is not None:
+                        awaited.append(end)
+        return awaited
+
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A message belongs to the call that starts it."""
+        if not isinstance(request, (Send, Receive)) or isinstance(request, Transfer):
+            return
         call = self.session.call_on(process)
         step = None if call is None else self.steps.get(id(call))
-        if call is None or step is None or step.call.kind is not CallKind.POINT_TO_POINT:
+        if call is None or step is None or call.kind is not CallKind.POINT_TO_POINT:
             return
-        if isinstance(request, Send | Receive) and not isinstance(request, Transfer):
-            communicator = self.universe.communicators.get(request.context.number)
-            if (
-                communicator is not None
-                and communicator.kind != "window"
-                and communicator.coll is not request.context
-            ):
-                self.owners[request] = call
-                step.starts.append(request)
+        if self.session.of_program(request):
+            self._begin(call, step, request)
+
+    def _begin(self, call: MpiCall, step: BufferingStep, request: Send | Receive) -> MessageEnd:
+        end = self.ends[request] = MessageEnd(call, request)
+        if step.starts is None:
+            step.starts = [end]
+        else:
+            step.starts.append(end)
+        return end
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
         """A receive takes a message."""
-        if self.count <= _MOST:
-            self.matched[send], self.matched[receive] = receive, send
-            if receive not in self.owners and send in self.owners:  # Mprobe has found it
-                call = self.session.call_on(receive.context.members[receive.destination])
-                step = None if call is None else self.steps.get(id(call))
-                if call is not None and step is not None:
-                    self.owners[receive] = call
-                    step.starts.append(receive)
+        if self.count > _MOST:
+            return
+        sent, received = self.ends.get(send), self.ends.get(receive)
+        if received is None and sent is not None:  # Mprobe has found it
+            call = self.session.call_on(receive.context.members[receive.destination])
+            step = None if call is None else self.steps.get(id(call))
+            if call is not None and step is not None:
+                received = self._begin(call, step, receive)
+        if sent is not None:
+            sent.other = received
+            self._match(sent)
+        if received is not None:
+            received.other = sent
+            self._match(received)
+
+    def _match(self, end: MessageEnd) -> None:
+        end.matched = True
+        if end.waits:
+            self._forget(end)
+
+    def _wait(self, end: MessageEnd) -> None:
+        end.waits = True
+        if end.matched:
+            self._forget(end)
+
+    def _forget(self, end: MessageEnd) -> None:
+        """Let the request of a message go, for which nothing asks any more."""
+        if end.request is not None:
+            self.ends.pop(end.request, None)
+            end.request = None
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """The requests and meetings that the call has waited for."""
@@ -155,21 +182,35 @@ class BufferingChecks(Checker):
         awaited = self.awaited.pop(id(call), None)
         if step is None:
             return
-        handles = result if isinstance(result, tuple) else (result,)
-        started = [one for one in handles if isinstance(one, Request)]
+        started: list[Request] = []
+        if isinstance(result, Request):
+            started = [result]
+        elif isinstance(result, tuple):
+            started = [one for one in result if isinstance(one, Request)]
         if step.meets is not None and started and call.name.startswith("I"):
             step.leaves = True
             for handle in started:
                 if handle._impl is not None:
                     self.meetings[id(handle._impl)] = step.meets
         elif awaited is not None:
-            if call.name in ("Test", "test", "Testall", "testall"):
+            if call.name in _TESTS:
                 done = result[0] if isinstance(result, tuple) else result
+                if not done:
+                    return
                 # A test that succeeded was repeated until then, and other work went on.
-                awaited = [one for one in awaited if not isinstance(one, Send)] if done else []
-            step.needs = awaited
-        elif not started and call.name not in ("Start", "Startall"):
-            step.needs = list(step.starts)
+                step.needs = [
+                    one for one in awaited if not isinstance(one, MessageEnd) or not one.sends
+                ]
+            else:
+                step.needs = awaited
+            for one in awaited:
+                if isinstance(one, MessageEnd):
+                    self._wait(one)
+        elif not started and call.name not in _STARTS:
+            step.needs = step.starts
+            if step.starts is not None:
+                for end in step.starts:
+                    self._wait(end)
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """Forget the call."""
@@ -181,16 +222,16 @@ class BufferingChecks(Checker):
         if not self.session.clean or self.count > _MOST:
             return
         streams = [stream for stream in self.streams.values() if stream]
-        stuck = Play(streams, self.sizes, self.matched, exact=True).run()
+        stuck = Play(streams, self.sizes, exact=True).run()
         if stuck:
-            stuck = Play(streams, self.sizes, self.matched, exact=False).run()
+            stuck = Play(streams, self.sizes, exact=False).run()
         if stuck:
             self._report(stuck)
 
     def _report(self, stuck: list[BufferingStep]) -> None:
-        sends = [send.nbytes for step in stuck for send in step.needs if isinstance(send, Send)]
+        sends = [end.nbytes for step in stuck for end in _ends(step) if end.sends]
         # A rank that waits for another waiting rank explains nothing: senders come first.
-        shown = sorted(stuck, key=lambda step: not any(isinstance(n, Send) for n in step.needs))
+        shown = sorted(stuck, key=lambda step: not any(end.sends for end in _ends(step)))
         groups: dict[object, list[BufferingStep]] = {}
         for step in shown:
             groups.setdefault((step.call.site, step.call.name), []).append(step)
@@ -199,9 +240,9 @@ class BufferingChecks(Checker):
             one = place(steps[0].call)
             one.ranks = sorted(step.call.rank.pid for step in steps)
             places.append(one)
-            for need in steps[0].needs:
-                owner = self.owners.get(need) if isinstance(need, KernelRequest) else None
-                if owner is not None and owner is not steps[0].call:
+            for end in _ends(steps[0]):
+                owner = end.call
+                if owner is not steps[0].call:
                     started = place(owner, f"started, waits in {steps[0].call.name}")
                     if started.site not in [listed.site for listed in places]:
                         started.ranks = one.ranks
@@ -226,6 +267,11 @@ class BufferingChecks(Checker):
         )
 
 
+def _ends(step: BufferingStep) -> list[MessageEnd]:
+    """The messages and receives that a call waits for."""
+    return [need for need in step.needs or () if isinstance(need, MessageEnd)]
+
+
 class Play:
     """The calls of a run under the strictest rules.
 
@@ -233,23 +279,16 @@ class Play:
     """
 
     def __init__(
-        self,
-        streams: list[list[BufferingStep]],
-        sizes: dict[object, int],
-        matched: dict[KernelRequest, KernelRequest],
-        exact: bool,
+        self, streams: list[list[BufferingStep]], sizes: dict[object, int], exact: bool
     ) -> None:
-        self.matched = matched
         self.streams = streams
         self.at = [0] * len(streams)
         self.exact = exact
         self.sizes = sizes
-        self.started: set[KernelRequest] = set()
-        self.partner: dict[KernelRequest, KernelRequest] = {}
-        self.entered: dict[object, int] = defaultdict(int)
+        self.entered: dict[object, int] = {}
         self.waiting: dict[object, list[int]] = {}
-        self.sends: dict[object, list[Send | Receive]] = defaultdict(list)
-        self.receives: dict[object, list[Send | Receive]] = defaultdict(list)
+        self.sends: dict[tuple[int, int], list[MessageEnd]] = {}
+        self.receives: dict[tuple[int, int], list[MessageEnd]] = {}
         self.due = deque(range(len(streams)))
 
     def run(self) -> list[BufferingStep]:
@@ -257,71 +296,86 @@ class Play:
         for stream in self.streams:
             for step in stream:
                 step.entered = False
+                if step.starts is not None:
+                    for end in step.starts:
+                        end.partner = None
+                        end.started = False
         while self.due:
-            number = self.due.popleft()
+            number: int = self.due.popleft()
             stream = self.streams[number]
-            while self.at[number] < len(stream):
-                step = stream[self.at[number]]
+            at = self.at[number]
+            while at < len(stream):
+                step = stream[at]
                 if not step.entered:
                     self._enter(step)
                 blocker = self._blocker(step)
                 if blocker is not None:
                     self.waiting.setdefault(blocker, []).append(number)
                     break
-                self.at[number] += 1
+                at += 1
+            self.at[number] = at
         return [
             stream[at] for stream, at in zip(self.streams, self.at, strict=True) if at < len(stream)
         ]
 
     def _wake(self, key: object) -> None:
-        self.due.extend(self.waiting.pop(key, ()))
+        waiting = self.waiting.pop(key, None)
+        if waiting is not None:
+            self.due.extend(waiting)
 
     def _enter(self, step: BufferingStep) -> None:
         step.entered = True
-        for request in step.starts:
-            self.started.add(request)
-            if isinstance(request, Send | Receive):
-                self._posted(request)
-        if step.meets is not None:
-            self.entered[step.meets] += 1
-            if self.entered[step.meets] >= self.sizes[step.meets]:
-                self._wake(step.meets)
+        if step.starts is not None:
+            for end in step.starts:
+                end.started = True
+                self._posted(end)
+        meets = step.meets
+        if meets is not None:
+            entered = self.entered[meets] = self.entered.get(meets, 0) + 1
+            if entered >= self.sizes[meets]:
+                self._wake(meets)
 
-    def _posted(self, request: Send | Receive) -> None:
+    def _posted(self, end: MessageEnd) -> None:
         """Match a message or a receive with the other side, or let it wait."""
         if self.exact:
-            other = self.matched.get(request)
-            if other is not None and other in self.started:
-                self._match(request, other)
+            other = end.other
+            if other is not None and other.started:
+                self._match(end, other)
             return
-        key = request.context.number, request.destination
-        sending = isinstance(request, Send)
-        box = (self.receives if sending else self.sends)[key]
-        for waiting in box:
-            send, receive = (request, waiting) if sending else (waiting, request)
-            if receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag):
-                box.remove(waiting)
-                self._match(request, waiting)
-                return
-        (self.sends if sending else self.receives)[key].append(request)
+        key = end.context, end.destination
+        boxes = self.receives if end.sends else self.sends
+        box = boxes.get(key)
+        if box is not None:
+            for waiting in box:
+                send, receive = (end, waiting) if end.sends else (waiting, end)
+                if receive.source in (ANY, send.source) and receive.tag in (ANY, send.tag):
+                    box.remove(waiting)
+                    self._match(end, waiting)
+                    return
+        boxes = self.sends if end.sends else self.receives
+        boxes.setdefault(key, []).append(end)
 
-    def _match(self, request: KernelRequest, other: KernelRequest) -> None:
-        self.partner[request], self.partner[other] = other, request
-        self._wake(request)
+    def _match(self, end: MessageEnd, other: MessageEnd) -> None:
+        end.partner, other.partner = other, end
+        self._wake(end)
         self._wake(other)
 
     def _blocker(self, step: BufferingStep) -> object:
-        if step.meets is not None and not step.leaves:
-            if self.entered[step.meets] < self.sizes[step.meets]:
-                return step.meets
+        meets = step.meets
+        if meets is not None and not step.leaves:
+            if self.entered.get(meets, 0) < self.sizes[meets]:
+                return meets
+        if step.needs is None:
+            return None
         for need in step.needs:
-            if isinstance(need, tuple):
-                if self.entered[need] < self.sizes[need]:
-                    return need
-            elif isinstance(need, Send):
-                if need.mode != BUFFERED and need not in self.partner and need in self.started:
-                    if need in self.matched:  # else it was never received: another finding
+            if isinstance(need, MessageEnd):
+                # What was never received is another finding.
+                if need.partner is None and need.started and need.matched:
+                    if not need.sends or need.mode != BUFFERED:
                         return need
-            elif need not in self.partner and need in self.started and need in self.matched:
+            elif self.entered.get(need, 0) < self.sizes[need]:
                 return need
         return None
+
+
+checker("buffering", "deadlocks that only the buffering of messages prevents")(BufferingChecks)

@@ -4,101 +4,32 @@ from __future__ import annotations
 
 import ctypes
 import zlib
-from typing import Any
+from typing import Any, ClassVar
 
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.memory import Touch, WatchedRegion, overlap, region_of
 from pysmpi.checkers.memory_of_calls import (
     buffers_of_contribution,
+    may_use_memory,
     memory_of_arguments,
     receives,
-    uses_memory,
 )
 from pysmpi.checkers.pending import PendingMemory
-from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.problems.buffers import BuffersOverlap, BufferTouched
+from pysmpi.checkers.registry import checker
 from pysmpi.checkers.window_uses import COMMUNICATE, written_by
-from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import KernelRequest, Receive, Send
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.memory import is_in_place
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.collective.data import Broadcast, Scatter
 from pysmpi.mpi.collective.reductions import Prefix, Reduction
 from pysmpi.mpi.point_to_point.operations import PairOperation
 from pysmpi.reports.findings import Finding, Place
-
-
-@register
-class BufferTouched(Diagnostic):
-    """The program used a buffer while a non-blocking operation owned it.
-
-    From the call that starts an operation to the `Wait` or successful `Test` that completes it, the
-    program must not write to a send buffer, and must neither read nor write a receive buffer. The
-    report names the line that started the operation and the line that touched the buffer. If only
-    the checksum of a send buffer shows the change, it names the call that completed the operation.
-    A thread that touches the buffer of another thread's call without an order is reported, too.
-
-    ## Why it is bad
-
-    The library may read or write the buffer at any moment in between. The receiver gets old, new or
-    mixed data, depending on the size of the message and on the network.
-
-    ## Example
-
-    ```python
-    request = comm.Isend(data, dest=1)
-    data[0] = 7
-    request.Wait()
-    ```
-
-    ## What to do
-
-    Move the use behind the `Wait`, or send a copy. The object of a lower-case `isend` may be
-    changed at once, because mpi4py has pickled it.
-
-    ## References
-
-    MPI 4.1, sections 3.7.2 (communication initiation) and 6.12 (non-blocking collectives).
-    """
-
-    code = "PSM115"
-    title = "buffer touched while in use"
-
-
-@register
-class BuffersOverlap(Diagnostic):
-    """Two buffers of pending operations, or of calls of two threads, overlap, and one receives.
-
-    Also the buffers of one call, such as the same array as send and receive buffer of `Allreduce`,
-    and a buffer that a call writes to if its datatype, or its counts and displacements, name some
-    bytes more than once. A lower-case call reads the arrays in the object that it pickles.
-
-    ## Why it is bad
-
-    The result depends on the order in which the library moves the bytes.
-
-    ## Example
-
-    ```python
-    comm.Allreduce(data, data)
-    ```
-
-    ## What to do
-
-    Use different buffers. For a collective call on one buffer pass `MPI.IN_PLACE` as the send
-    buffer; for `Sendrecv` use `Sendrecv_replace`.
-
-    ## References
-
-    MPI 4.1, sections 3.2.7 (send-receive), 3.7.2 and 2.3 (aliasing of buffers).
-    """
-
-    code = "PSM116"
-    title = "buffers overlap"
 
 
 class Checksummed:
@@ -122,11 +53,10 @@ class Checksummed:
         return total
 
 
-@checker("buffers", "buffers that the program touches while an operation owns them; overlaps")
 class BufferChecks(Checker):
     """Watches the buffers of pending operations, and compares checksums of those that are sent."""
 
-    needs_pending = True
+    needs_pending: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.contents: dict[PendingMemory, Checksummed] = {}
@@ -135,7 +65,13 @@ class BufferChecks(Checker):
         # its entries overlap.
         self.twice: dict[tuple[int, int], tuple[object, bool]] = {}
 
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls that use memory."""
+        if procedure.kind is CallKind.ONE_SIDED:
+            return procedure.name in COMMUNICATE
+        return may_use_memory(procedure)
+
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A receive begins: no byte of its buffer is written twice."""
         message = request.payload if isinstance(request, Receive) else None
         if isinstance(message, MessageRegion) and message.data is None:
@@ -157,7 +93,7 @@ class BufferChecks(Checker):
             message = contribution.message
         if isinstance(message, MessageRegion) and message.data is None:
             self._written_twice(call, message)
-        pending = self.session.pending.all_of(rank.pid)
+        pending = self.session.pending.of.get(rank.pid)
         name = call.name
         blocks = name[-1] in "vw" or "v_i" in name or "w_i" in name
         if call.kind is CallKind.COLLECTIVE and (pending or blocks) and name[0].isupper():
@@ -205,15 +141,16 @@ class BufferChecks(Checker):
                 for message in written_by(call):
                     self._written_twice(call, message)
             return
-        ends = call.kind is CallKind.FILE and name.endswith("_end")  # names the same buffer
-        if not ends and uses_memory(call):
+        # The second half of a split access names the same buffer.
+        if call.kind is not CallKind.FILE or not name.endswith("_end"):
             self._buffers(call)
 
     def _buffers(self, call: MpiCall) -> None:
-        pending = self.session.pending.all_of(call.rank.pid)
-        buffers = call.having(Role.BUFFER)
-        pair = "sendbuf" in buffers and "recvbuf" in buffers and not call.name.endswith("_init")
-        if not pending and not pair:
+        parameters = call.procedure.parameters
+        pair = (
+            "sendbuf" in parameters and "recvbuf" in parameters and not call.name.endswith("_init")
+        )
+        if not pair and not self.session.pending.of.get(call.rank.pid):
             return
         memory = memory_of_arguments(call)
         if pair:
@@ -248,7 +185,8 @@ class BufferChecks(Checker):
         writes: list[WatchedRegion],
         prepared: MpiCall | None = None,
     ) -> None:
-        for pending in self.session.pending.all_of(call.rank.pid):
+        mine = self.session.pending.of.get(call.rank.pid)
+        for pending in list(mine.values()) if mine else ():
             if pending.call is not call and pending.meets(reads, writes):
                 self._meets(call, prepared or call, pending)
 
@@ -356,3 +294,8 @@ def _meet_each_other(parts: list[WatchedRegion]) -> bool:
             if part.overlaps(other):
                 return True
     return False
+
+
+checker("buffers", "buffers that the program touches while an operation owns them; overlaps")(
+    BufferChecks
+)

@@ -6,11 +6,12 @@ from typing import Any
 
 from pysmpi import text
 from pysmpi.checkers import array_orders, signatures
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import call_text, op_name, place, places
 from pysmpi.checkers.order import group_of
-from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.problems.collectives import ArgumentsDiffer, CallsDiffer
+from pysmpi.checkers.registry import checker
 from pysmpi.checkers.signatures import Signature
-from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.buffers.spellings import Blocks
 from pysmpi.mpi.calls import MpiCall, Role
@@ -21,78 +22,6 @@ from pysmpi.mpi.operators.operators import Op
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 from pysmpi.reports.waiting import describe_communicator
-
-
-@register
-class CallsDiffer(Diagnostic):
-    """The ranks of a communicator did not make the same collective calls in the same order.
-
-    The report names the first call that differs, with the line of each rank: another operation, the
-    blocking form against the non-blocking one, or no call at all.
-
-    ## Why it is bad
-
-    Collective calls match by their order on the communicator alone. With other operations, ranks
-    wait for ever, or take the messages of another call as their data. Some of these programs end,
-    because a broadcast does not wait for its receivers, and fail with another library, size or
-    number of ranks.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        comm.Barrier()
-    total = comm.allreduce(value)
-    ```
-
-    ## What to do
-
-    Make the same collective calls in the same order in every rank of the communicator. Look for a
-    branch on the rank around the call, or for a rank that left a loop early. A blocking call does
-    not match the non-blocking call of the same operation, and `bcast` does not match `Bcast`.
-
-    ## References
-
-    MPI 4.1, sections 6.12 (non-blocking collective operations) and 6.14 (correctness).
-    """
-
-    code = "PSM111"
-    title = "collective calls differ"
-
-
-@register
-class ArgumentsDiffer(Diagnostic):
-    """The ranks made the same collective call with arguments that do not fit together.
-
-    The root, the reduction operator, the count and the datatype must agree. Unlike in messages
-    between two ranks, the buffer of a receiver must not be larger than the data.
-
-    Ranks with other roots may all end: a root does not wait for the receivers of a small message.
-    Without `--check` the summary then has a warning: data that a rank never received.
-
-    ## Why it is bad
-
-    Libraries do not compare these arguments. With other roots, ranks wait for ever or get no data;
-    with other operators, each rank may get another result.
-
-    ## Example
-
-    ```python
-    comm.bcast(data, root=comm.rank)
-    ```
-
-    ## What to do
-
-    Give the argument that the report names the same value in every rank.
-
-    ## References
-
-    MPI 4.1, chapter 6: the section of the call, and section 6.14 (correctness).
-    """
-
-    code = "PSM112"
-    title = "arguments of a collective call differ"
-
 
 _SAME = {"barrier": "Barrier"}
 EnteredCall = tuple[MpiCall, Contribution, Any]  # and the shape of its data
@@ -135,7 +64,6 @@ class History:
         self.inter = inter
 
 
-@checker("collectives", "collective calls that do not match in order, operation or arguments")
 class CollectiveChecks(Checker):
     """Compares the collective calls of the ranks of every communicator."""
 
@@ -433,3 +361,8 @@ def _mismatch(
             continue
         return (sent, received) if sender is one else (received, sent)
     return None
+
+
+checker("collectives", "collective calls that do not match in order, operation or arguments")(
+    CollectiveChecks
+)

@@ -5,67 +5,22 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
 import numpy as np
 
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.clocks import Stamp
 from pysmpi.checkers.describing import place
 from pysmpi.checkers.memory import WatchedRegion
-from pysmpi.checkers.registry import Checker, checker
-from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.checkers.problems.file_accesses import FileConflict
+from pysmpi.checkers.registry import checker
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.files.access import WATCHER, FileAccess
 from pysmpi.mpi.files.files import File
 from pysmpi.mpi.files.pointers import FileSide
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding
-
-
-@register
-class FileConflict(Diagnostic):
-    """Two accesses reach the same bytes of a file, one of them writes, and no rule orders them.
-
-    Accesses through a file that ranks opened together are right in atomic mode. Otherwise, and
-    always between two calls of `Open`, the first rank calls `Sync` or `Close` after its access, the
-    second rank calls `Sync` or `Open` before its own, and a message or a barrier between these two
-    calls orders them. Two pending accesses of one rank, such as two of `Iwrite_at`, have no order
-    either. A read that ends before the write begins is not reported.
-
-    The bytes are compared exactly, so views whose pieces alternate do not overlap. `Set_size` and
-    `Preallocate`, and uses of the file outside MPI, are not compared.
-
-    ## Why it is bad
-
-    A library may keep written data in a cache of the process until `Sync` or `Close`. The file then
-    has bytes of either rank, or of both, and a reader may see the data from before the write, even
-    after a barrier.
-
-    ## Example
-
-    ```python
-    file = MPI.File.Open(comm, "out", MPI.MODE_CREATE | MPI.MODE_RDWR)
-    if comm.rank == 0:
-        file.Write_at(0, data)
-    comm.Barrier()
-    if comm.rank == 1:
-        file.Read_at(0, data)
-    file.Close()
-    ```
-
-    ## What to do
-
-    Access different bytes, or order the accesses: all ranks call `file.Sync()`, `comm.Barrier()`
-    and `file.Sync()` between the two, or close the file and open it again. `Set_atomicity(True)`
-    helps if all ranks use the file of one call of `Open`.
-
-    ## References
-
-    MPI 4.1, section 14.6.1 (file consistency).
-    """
-
-    code = "PSM131"
-    title = "accesses to a file conflict"
-
 
 _COMPARED = 1_000_000  # pairs of accesses to one file with a range in common
 _RULE = (
@@ -151,17 +106,20 @@ class NotedAccess:
         return current.get(self.pid) > visible
 
 
-@checker("files", "accesses of ranks to the same bytes of a file that have no order")
 class FileChecks(Checker):
     """Notes each access to a file, and compares them once the run is over."""
 
-    needs_clocks = True
+    needs_clocks: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.sides: dict[FileSide, OpenSide] = {}
         self.of_files: dict[str, list[NotedAccess]] = {}
         self.pending: dict[int, NotedAccess] = {}  # by id of the access
         self.awaited: dict[int, list[NotedAccess]] = {}  # by id of the call
+
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls of files, and those with requests."""
+        return procedure.kind is CallKind.FILE or Role.REQUEST in procedure.places
 
     def begin(self, simulation: Simulation) -> None:
         """Hear of the accesses of the run."""
@@ -290,3 +248,6 @@ def _finding(path: str, one: NotedAccess, other: NotedAccess) -> Finding:
         cure,
         more=["the two handles are of different calls of Open"] if separate else [],
     )
+
+
+checker("files", "accesses of ranks to the same bytes of a file that have no order")(FileChecks)

@@ -4,182 +4,58 @@ from __future__ import annotations
 
 from pysmpi import text
 from pysmpi.checkers import array_orders, signatures
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.descriptions import misdescribed, too_small
-from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.problems.messages import (
+    NotContiguous,
+    ObjectAndBuffer,
+    TypesDiffer,
+    Unreceived,
+)
+from pysmpi.checkers.registry import checker
 from pysmpi.checkers.signatures import Signature
-from pysmpi.diagnostics import Diagnostic, Truncated, register
+from pysmpi.diagnostics import Truncated
 from pysmpi.kernel.matching import mailbox_at
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
+from pysmpi.mpi.datatypes.records import Type
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.ranks.outcomes import RankState
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
 from pysmpi.reports.waiting import unmatched_sends
 
-
-@register
-class TypesDiffer(Diagnostic):
-    """A message was sent with one datatype and received with another.
-
-    The report has the lines of both sides and the basic types of each. Types with the same
-    representation are equal, such as `MPI.LONG` and `MPI.INT64_T`, and so are all types of one
-    byte.
-
-    Also a call whose datatype does not describe its array: `[array, MPI.FLOAT]` for an array of
-    integers, a structured array whose fields are elsewhere, or a receive of more elements than its
-    array has. Bytes may be described as anything, and complex numbers as pairs of real ones.
-
-    ## Why it is bad
-
-    MPI does not convert numbers: the receiver gets the bytes of another type, so its numbers are
-    wrong. No library reports it. Where the sizes of the types differ, the count is wrong, too.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        comm.Send(numpy.ones(4, "f8"), dest=1)
-    else:
-        comm.Recv(numpy.empty(4, "i8"), source=0)
-    ```
-
-    ## What to do
-
-    Give both buffers the same `dtype`, or the same MPI datatype. To send plain bytes, use
-    `MPI.BYTE` on both sides.
-
-    ## References
-
-    MPI 4.1, section 3.3.1 (type matching rules).
-    """
-
-    code = "PSM113"
-    title = "datatypes differ"
-
-
-@register
-class Unreceived(Diagnostic):
-    """A message was sent, and the program ended without receiving it.
-
-    ## Why it is bad
-
-    The receiver misses data, or the sender sends too much. The program ends only because the
-    library buffered the message: with a larger message, or another library, the sender waits for
-    ever. In a long program the buffers grow.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        comm.send("done", dest=1, tag=2)  # rank 1 never receives tag 2
-    ```
-
-    ## What to do
-
-    Receive the message, or do not send it. Look for loops whose counts differ between the ranks,
-    and for tags that differ.
-
-    ## References
-
-    MPI 4.1, sections 3.5 (semantics of point-to-point communication) and 11.2.2: every message must
-    be received before `MPI_Finalize`.
-    """
-
-    code = "PSM114"
-    title = "message never received"
-
-
-@register
-class ObjectAndBuffer(Diagnostic):
-    """A message of a lower-case call met a call with a buffer, or the other way round.
-
-    Lower-case calls of mpi4py (`send`, `recv`, `isend`, ...) send pickled Python objects.
-    Upper-case calls (`Send`, `Recv`, ...) send the bytes of a buffer.
-
-    ## Why it is bad
-
-    The receiver gets the bytes of a pickle in its array, or tries to unpickle the bytes of an
-    array.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        comm.send(numpy.ones(4), dest=1)
-    else:
-        comm.Recv(data, source=0)
-    ```
-
-    ## What to do
-
-    Use `send` with `recv`, and `Send` with `Recv`; the same holds for `bcast` and `Bcast` and the
-    other collective calls.
-
-    ## References
-
-    The tutorial of mpi4py; MPI 4.1, section 3.3.1 (type matching rules).
-    """
-
-    code = "PSM126"
-    title = "object met buffer"
-
-
-@register
-class NotContiguous(Diagnostic):
-    """A call got an array whose elements are not next to each other in memory.
-
-    ## Why it is bad
-
-    mpi4py refuses such a buffer with an exception: a column of a matrix and `array[::2]` are not
-    contiguous.
-
-    ## Example
-
-    ```python
-    comm.Send(matrix[:, 0], dest=1)
-    ```
-
-    ## What to do
-
-    Send a copy (`numpy.ascontiguousarray(matrix[:, 0])`), or describe the elements by a datatype:
-    `column = MPI.DOUBLE.Create_vector(rows, 1, columns).Commit()`. To receive, use a contiguous
-    buffer and copy it into the array.
-
-    ## References
-
-    MPI 4.1, section 5.1 (derived datatypes); the tutorial of mpi4py.
-    """
-
-    code = "PSM127"
-    title = "buffer not contiguous"
-
-
 # Calls that send a copy of their buffer, which has no datatype any more.
 _REPLACING = frozenset(("Sendrecv_replace", "Isendrecv_replace"))
+_CANCELS = frozenset(("Cancel", "cancel"))
 _OBJECTS_AS_BYTES = frozenset(("bytes",))
 
 
 class SentMessage:
     """A message that has started: its call, and its types; None for an object."""
 
-    __slots__ = ("call", "prepared", "signature", "object")
+    __slots__ = ("call", "prepared", "record", "count", "object")
 
     def __init__(self, call: MpiCall, prepared: MpiCall, payload: object) -> None:
         self.call = call
         self.prepared = prepared  # the call that prepared it, if it is persistent
-        self.signature: Signature | None = signatures.of_message(payload)
-        self.object = (
-            self.signature is None
-            and call.name not in _REPLACING
-            and (not isinstance(payload, MessageRegion))
-        )
+        self.record: Type | None = None  # its datatype
+        self.count = 0
+        if isinstance(payload, MessageRegion):
+            self.record = payload.datatype._impl
+            self.count = payload.count
+            self.object = False
+        else:
+            self.object = call.name not in _REPLACING
+
+    @property
+    def signature(self) -> Signature | None:
+        """The types of its elements."""
+        return None if self.record is None else signatures.of_type(self.record, self.count)
 
 
-@checker("messages", "datatypes, sizes and kinds of messages; messages that nobody receives")
 class MessageChecks(Checker):
     """Compares both sides of every point-to-point message."""
 
@@ -188,24 +64,19 @@ class MessageChecks(Checker):
         self.failures: list[tuple[BaseException, Finding]] = []
         self.described: set[tuple[int, object, str]] = set()
 
-    def begin(self, simulation: Simulation) -> None:
-        """Remember the communicators of the run."""
-        self.universe = simulation.universe
-
-    def _of_program(self, send: Send | Receive) -> bool:
-        communicator = self.universe.communicators.get(send.context.number)
-        return (
-            communicator is not None
-            and communicator.kind != "window"
-            and communicator.coll is not send.context
-        )
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls with buffers, the ends of messages, and all errors."""
+        if event == "call_made":
+            named = procedure.kind is not CallKind.LOCAL and procedure.name[0].isupper()
+            return named and Role.BUFFER in procedure.places
+        return event != "call_returned" or procedure.name in _CANCELS
 
     def call_made(self, call: MpiCall) -> None:
         """Compare the datatypes of a call with its arrays."""
-        if call.kind is CallKind.LOCAL or not call.name[0].isupper():
-            return
-        for name, spec in call.having(Role.BUFFER).items():
-            if not isinstance(spec, list | tuple):
+        values = call.values
+        for i, name in call.procedure.places.get(Role.BUFFER, ()):
+            spec = values[i] if i < len(values) else None
+            if not isinstance(spec, (list, tuple)):
                 continue
             wrong = misdescribed(spec)
             if wrong is None and "ecv" in call.name and name in ("buf", "recvbuf"):
@@ -226,12 +97,12 @@ class MessageChecks(Checker):
                     )
                 )
 
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A message begins."""
         if isinstance(request, Send) and not isinstance(request, Transfer):
             call = self.session.call_on(process)
             if call is not None and call.kind is CallKind.POINT_TO_POINT:
-                if self._of_program(request) and request.payload is not None:
+                if request.payload is not None and self.session.of_program(request):
                     prepared = self.session.prepared_by(call, request)
                     self.pending[request] = SentMessage(call, prepared, request.payload)
 
@@ -259,28 +130,37 @@ class MessageChecks(Checker):
         if send.nbytes > receive.nbytes:
             self.session.report(_truncated(send, receive, self._sides(call, receive, message)))
             return
-        if message.signature and not takes_object:
+        if not takes_object and message.record is not None and message.count:
+            self._compare_types(message, receive, call, target)
+            self._compare_orders(message.prepared, self.session.prepared_by(call, receive))
+
+    def _compare_types(
+        self, message: SentMessage, receive: Receive, call: MpiCall, target: object
+    ) -> None:
+        record = message.record
+        if isinstance(target, MessageRegion) and target.datatype._impl is record:
+            return
+        if record is not None:
             expected = signatures.of_message(target)
-            if expected is not None and not signatures.fits(message.signature, expected):
+            sent = signatures.of_type(record, message.count)
+            if expected is not None and not signatures.fits(sent, expected):
                 self.session.report(
                     Finding(
                         TypesDiffer,
-                        f"{signatures.text(message.signature)} sent, "
-                        f"{signatures.text(expected)} expected",
+                        f"{signatures.text(sent)} sent, {signatures.text(expected)} expected",
                         self._sides(call, receive, message),
                         "MPI 4.1, section 3.3.1: sender and receiver use the same datatypes",
                         "give both buffers the same dtype or MPI datatype",
                     )
                 )
-            self._compare_orders(message.prepared, self.session.prepared_by(call, receive))
 
     def _compare_orders(self, sending: MpiCall, receiving: MpiCall) -> None:
         """Compare the orders of the elements of two arrays."""
-        names = sending.arguments
-        sent = array_orders.order_of(names.get("sendbuf", names.get("buf")))
-        names = receiving.arguments
-        received = array_orders.order_of(names.get("recvbuf", names.get("buf")))
-        if sent is not None and received is not None and array_orders.differ(sent, received):
+        sent = array_orders.order_of(_buffer(sending, "sendbuf"))
+        if sent is None:
+            return
+        received = array_orders.order_of(_buffer(receiving, "recvbuf"))
+        if received is not None and array_orders.differ(sent, received):
             self.session.report(
                 array_orders.finding(
                     array_orders.ArrayInCall(sending, sent, False),
@@ -312,7 +192,7 @@ class MessageChecks(Checker):
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """A cancelled message will not be received."""
-        if call.name in ("Cancel", "cancel"):
+        if call.name in _CANCELS:
             for operation in call.operations:
                 if getattr(operation, "cancelled", False):
                     self.pending.pop(operation.request, None)
@@ -366,6 +246,16 @@ class MessageChecks(Checker):
             )
 
 
+def _buffer(call: MpiCall, name: str) -> object:
+    """The buffer of a call on one side: the argument of a name, or `buf`."""
+    parameters = call.procedure.parameters
+    for wanted in (name, "buf"):
+        if wanted in parameters:
+            i = parameters.index(wanted)
+            return call.values[i] if i < len(call.values) else None
+    return None
+
+
 def _truncated(send: Send, receive: Receive, sides: list[Place]) -> Finding:
     return Finding(
         Truncated,
@@ -374,3 +264,8 @@ def _truncated(send: Send, receive: Receive, sides: list[Place]) -> Finding:
         "MPI 4.1, section 3.2.4: the receive buffer holds the whole message",
         "make the buffer as large as the largest message that may match",
     )
+
+
+checker("messages", "datatypes, sizes and kinds of messages; messages that nobody receives")(
+    MessageChecks
+)

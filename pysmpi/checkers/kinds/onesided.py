@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pysmpi import text
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import place, places
 from pysmpi.checkers.memory import Touch, WatchedRegion, overlap, regions_of
 from pysmpi.checkers.memory_of_calls import (
+    may_use_memory,
     memory_of_arguments,
     memory_of_contribution,
     receives,
     uses_memory,
 )
 from pysmpi.checkers.pending import PendingMemory
-from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.problems.onesided import AccessesConflict, EpochError
+from pysmpi.checkers.registry import checker
 from pysmpi.checkers.window_uses import (
     COMMUNICATE,
     FETCHES,
@@ -26,7 +29,6 @@ from pysmpi.checkers.window_uses import (
     basic_types,
     conflict,
 )
-from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.constants import (
     ERR_RMA_SYNC,
     MODE_NOPRECEDE,
@@ -35,7 +37,7 @@ from pysmpi.mpi.base.constants import (
 )
 from pysmpi.mpi.base.exceptions import Exception as MPIException
 from pysmpi.mpi.base.ranks import Rank
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.collective.contribution import Contribution
 from pysmpi.mpi.point_to_point.requests import Request
 from pysmpi.mpi.rma.window import WindowSide
@@ -43,86 +45,6 @@ from pysmpi.mpi.rma.windows import Win
 from pysmpi.python.frames import CallSite
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
-
-
-@register
-class EpochError(Diagnostic):
-    """The calls that open and close the epochs of a window are in a wrong order.
-
-    A `Put`, `Get` or `Accumulate` needs an epoch: between two fences, between `Start` and
-    `Complete`, or between `Lock` and `Unlock`. Epochs of one process at a window do not overlap,
-    and each is closed before the window is freed.
-
-    ## Why it is bad
-
-    Without an epoch, or before its end, the data may arrive at any time or never.
-
-    ## Example
-
-    ```python
-    window.Fence()
-    window.Put(data, 1)
-    window.Free()  # no Fence closes the epoch: the data may not be there
-    ```
-
-    ## What to do
-
-    Close each epoch by the call that belongs to it, before the next one begins: `Fence` by `Fence`,
-    `Lock` by `Unlock`, `Start` by `Complete`, `Post` by `Wait`. Give the last fence before other
-    kinds of epochs the assertion `MPI.MODE_NOSUCCEED`.
-
-    ## References
-
-    MPI 4.1, section 12.5 (synchronization calls).
-    """
-
-    code = "PSM123"
-    title = "wrong epoch of a window"
-
-
-@register
-class AccessesConflict(Diagnostic):
-    """Two accesses to the same memory of a window can happen in any order, and one of them writes.
-
-    The report has the lines of both accesses and the bytes that they share. An access may be a
-    `Put`, `Get` or `Accumulate`, another MPI call whose buffer lies in the window, or a line of the
-    program that uses the memory of the window directly, also through `Shared_query`. Accumulate
-    operations with the same operator do not conflict, nor `Compare_and_swap` with `MPI.REPLACE`,
-    if their elements have one basic datatype and begin at the same places.
-
-    Also a buffer that the program, or another MPI call, uses before a `Put` or `Get` that owns it
-    is complete, and a `Put` or `Get` that uses the buffer of another operation.
-
-    A rank that fetches a value by `Fetch_and_op`, `Compare_and_swap` or `Get_accumulate` knows what
-    the ranks that wrote there did before, and so does a `while` loop that waits for a value in the
-    memory of a window: locks and flags of the program count as synchronization.
-
-    ## Why it is bad
-
-    The result depends on the order, which MPI leaves open.
-
-    ## Example
-
-    ```python
-    window.Fence()
-    window.Put(data, 0)  # every rank writes to the same place of rank 0
-    window.Fence()
-    ```
-
-    ## What to do
-
-    Separate the accesses by synchronization (a fence, `Unlock` before `Lock`, `Flush` and a
-    message; for stores to shared memory `Sync` and a barrier), use different places of the window,
-    or use `Accumulate` with one operator.
-
-    ## References
-
-    MPI 4.1, sections 12.7 (semantics and correctness) and 12.3 (communication calls).
-    """
-
-    code = "PSM124"
-    title = "conflicting accesses to a window"
-
 
 _COMPLETES = frozenset(("Fence", "Unlock", "Unlock_all", "Flush", "Flush_all", "Complete"))
 _OPENS = frozenset(("Lock", "Lock_all", "Start"))
@@ -137,12 +59,11 @@ _RULE = "MPI 4.1, section 12.5: "
 _MANY = 64  # accesses of a window at one process before those that are over are dropped
 
 
-@checker("onesided", "epochs of windows, and conflicting accesses to their memory")
 class OneSidedChecks(Checker):
     """Follows the epochs of every process at every window, and compares its accesses."""
 
-    needs_clocks = True
-    needs_pending = True
+    needs_clocks: ClassVar[bool] = True
+    needs_pending: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.sides: dict[tuple[int, int], SideState] = {}  # by window, pid
@@ -167,6 +88,14 @@ class OneSidedChecks(Checker):
 
     # Calls.
 
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls of windows, those that use memory, and results of all."""
+        return event == "call_returned" or (
+            Role.WINDOW in procedure.places
+            or (event == "call_made" and may_use_memory(procedure))
+            or event == "call_failed"
+        )
+
     def call_made(self, call: MpiCall) -> None:
         """Compare an access with the others; follow the epochs."""
         side = _side(call)
@@ -189,10 +118,12 @@ class OneSidedChecks(Checker):
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Complete accesses; watch the memory of new windows."""
         if (
-            isinstance(result, Win)
-            and result._impl is not None
-            and call.kind is not (CallKind.LOCAL)
+            call.rank.pid not in self.memories
+            and Role.WINDOW not in call.procedure.places
+            and not isinstance(result, Win)
         ):
+            return
+        if isinstance(result, Win) and result._impl is not None and call.kind is not CallKind.LOCAL:
             self._begin_window(call, result._impl)
             return
         side = _side(call)
@@ -638,3 +569,6 @@ def _side(call: MpiCall) -> WindowSide | None:
         side: WindowSide | None = call.values[0]._impl
         return side
     return None
+
+
+checker("onesided", "epochs of windows, and conflicting accesses to their memory")(OneSidedChecks)

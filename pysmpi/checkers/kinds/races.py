@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import ClassVar
 
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.clocks import Stamp
 from pysmpi.checkers.describing import place
-from pysmpi.checkers.registry import Checker, checker
-from pysmpi.diagnostics import Diagnostic, register
+from pysmpi.checkers.problems.races import MessageRace
+from pysmpi.checkers.registry import checker
 from pysmpi.kernel.matching import ANY
-from pysmpi.kernel.process import Process
-from pysmpi.kernel.requests import KernelRequest, Receive, Send, Transfer
+from pysmpi.kernel.requests import AbstractProcess, KernelRequest, Receive, Send, Transfer
 from pysmpi.mpi.base.constants import ANY_SOURCE, ANY_TAG
-from pysmpi.mpi.base.ranks import Universe
 from pysmpi.mpi.buffers.spellings import MessageRegion
-from pysmpi.mpi.calls import CallKind, MpiCall, Role
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure, Role
 from pysmpi.mpi.datatypes.status import Status
 from pysmpi.mpi.point_to_point.matched import Message
 from pysmpi.python.frames import shorten
@@ -23,63 +21,24 @@ from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, OtherMatch
 
 
-@register
-class MessageRace(Diagnostic):
-    """A receive from any source could have taken another message, with another outcome.
-
-    The report names the receive, the message that it took in this run, and the one that it could
-    have taken: no synchronization lets one of them arrive first. It is an error if the other order
-    leaves a later receive without a message, or if two different receives would exchange data. A
-    loop that treats all messages alike is not reported. A trial shows whether the result differs:
-    the program runs again with the other message, in a child process and with the time turned off.
-    An exchange of data between two receives is reported only if the output, the return values or
-    the end of the program then differ.
-
-    ## Why it is bad
-
-    The program works as long as the messages arrive in the usual order, and then hangs, or computes
-    something else, once in many runs.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        first = comm.recv(source=MPI.ANY_SOURCE)
-        second = comm.recv(source=1)  # waits for ever if the first took rank 1's message
-    else:
-        comm.send(comm.rank, dest=0)
-    ```
-
-    ## What to do
-
-    Name the source of each receive, or give messages of different purpose different tags. If the
-    order does not matter, take the source from the `Status` of the receive.
-
-    ## References
-
-    MPI 4.1, sections 3.2.4 (wildcards) and 3.5 (order of messages).
-    """
-
-    code = "PSM121"
-    title = "message race"
-
-
 class Posted:
     """A receive of the program, in the order of its rank."""
 
-    __slots__ = ("index", "call", "source", "tag", "send", "done", "nbytes", "request", "number")
+    __slots__ = ("index", "call", "source", "tag", "send", "done", "nbytes", "request", "number",
+                 "box")  # fmt: skip
 
     def __init__(self, index: int, call: MpiCall, source: int, tag: int) -> None:
         self.index = index
         self.call = call
         self.source = source
         self.tag = tag
-        self.nbytes: float = math.inf
+        self.nbytes = -1  # of its buffer; -1 if Mprobe found the message
         self.send: Sent | None = None
         self.done: int | None = None  # the receiver's clock when it knows that it is complete
         # The receive and its number among those that were posted; None if Mprobe found the message.
         self.request: Receive | None = None
         self.number = 0
+        self.box: Box | None = None
 
     def accepts(self, sent: Sent) -> bool:
         """Whether a message fits."""
@@ -102,15 +61,19 @@ class Sent:
 
 
 class Box:
-    """The messages to one rank of a communicator, and its receives."""
+    """The messages to one rank of a communicator, and its receives.
 
-    __slots__ = ("pid", "sends", "receives", "wild", "posted")
+    Until the first receive from any source, only those are kept that have not met.
+    """
+
+    __slots__ = ("pid", "sends", "receives", "wild", "count", "posted")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.sends: dict[int, list[Sent]] = {}
         self.receives: list[Posted] = []
         self.wild = False
+        self.count = 0  # receives, those by Mprobe included
         self.posted = 0  # receives that were posted
 
 
@@ -120,11 +83,10 @@ _MOST = 20_000  # receives of one rank that are compared
 _MATCHING = frozenset("Mprobe mprobe Improbe improbe Probe Iprobe probe iprobe".split())
 
 
-@checker("races", "receives from any source that could have taken another message")
 class RaceChecks(Checker):
     """Remembers messages and receives, and looks for other possible messages of each wildcard."""
 
-    needs_clocks = True
+    needs_clocks: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self.boxes: dict[tuple[int, int], Box] = {}
@@ -132,25 +94,26 @@ class RaceChecks(Checker):
         self.posted: dict[KernelRequest, Posted] = {}
         self.probed: dict[KernelRequest, Posted] = {}  # by message, those of Mprobe
         self.starts: dict[int, list[Posted]] = {}
-        self.awaited: dict[int, list[Any]] = {}
-        self.universe: Universe
+        self.awaited: dict[int, list[Receive]] = {}  # by id of the call
+        self.incomplete: dict[Receive, Posted] = {}  # those that no call is known to have completed
 
-    def begin(self, simulation: Simulation) -> None:
-        """Remember the communicators of the run."""
-        self.universe = simulation.universe
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls that complete requests, and those that receive."""
+        if event == "call_made":
+            return Role.REQUEST in procedure.places
+        return procedure.kind is not CallKind.LOCAL or Role.REQUEST in procedure.places
 
     def _box(self, request: Send | Receive) -> Box | None:
-        context = request.context
-        communicator = self.universe.communicators.get(context.number)
-        if communicator is None or communicator.kind == "window" or communicator.coll is context:
+        if not self.session.of_program(request):
             return None
+        context = request.context
         key = context.number, request.destination
         box = self.boxes.get(key)
         if box is None:
             box = self.boxes[key] = Box(context.members[request.destination].pid)
         return box
 
-    def request_started(self, request: KernelRequest, process: Process, now: float) -> None:
+    def request_started(self, request: KernelRequest, process: AbstractProcess, now: float) -> None:
         """A message or a receive begins."""
         call = self.session.call_on(process)
         if call is None or call.kind is not CallKind.POINT_TO_POINT:
@@ -167,13 +130,15 @@ class RaceChecks(Checker):
             if call.values and isinstance(call.values[0], Message):
                 return  # the matched probe has taken the message
             box = self._box(request)
-            if box is not None and len(box.receives) < _MOST:
-                posted = Posted(len(box.receives), call, request.source, request.tag)
+            if box is not None and box.count < _MOST:
+                posted = Posted(box.count, call, request.source, request.tag)
+                box.count += 1
                 posted.request, posted.number, posted.nbytes = request, box.posted, request.nbytes
+                posted.box = box
                 box.posted += 1
                 box.receives.append(posted)
                 box.wild = box.wild or request.source == ANY
-                self.posted[request] = posted
+                self.posted[request] = self.incomplete[request] = posted
                 self.starts.setdefault(id(call), []).append(posted)
 
     def message_matched(self, send: Send, receive: Receive, now: float) -> None:
@@ -184,6 +149,15 @@ class RaceChecks(Checker):
         if sent is None or posted is None:
             return
         sent.receive, posted.send = posted, sent
+        box = posted.box
+        if box is None:
+            box = self._box(send)
+        if box is None:
+            return
+        if not box.wild:  # no later receive from any source could take this message
+            box.sends[send.source].remove(sent)
+            box.receives.remove(posted)
+            return
         payload = send.payload
         if isinstance(payload, MessageRegion):
             if payload.nbytes <= 1 << 20:
@@ -194,12 +168,13 @@ class RaceChecks(Checker):
     def _probe_returned(self, call: MpiCall, send: Send) -> None:
         """`Mprobe` takes a message; whenever its data is received, no other receive can have it."""
         box = self._box(send)
-        if box is None or send not in self.sent or len(box.receives) >= _MOST:
+        if box is None or send not in self.sent or box.count >= _MOST:
             return
         arguments = call.arguments
         source = ANY if arguments["source"] == ANY_SOURCE else send.source
         tag = ANY if arguments["tag"] == ANY_TAG else send.tag
-        posted = Posted(len(box.receives), call, source, tag)
+        posted = Posted(box.count, call, source, tag)
+        box.count += 1
         posted.done = self.session.clocks.now(box.pid).count
         box.wild = box.wild or source == ANY
         box.receives.append(posted)
@@ -207,37 +182,38 @@ class RaceChecks(Checker):
 
     def call_made(self, call: MpiCall) -> None:
         """Note the receives that the call waits for."""
-        operations = call.operations
-        if operations:
-            requests = [
-                message for operation in operations if hasattr(operation, "messages")
-                for message in operation.messages() if isinstance(message, Receive)
-            ]  # fmt: skip
-            if requests:
-                self.awaited[id(call)] = requests
+        requests = [
+            message
+            for _, messages in self.session.operations.messages(call)
+            for message in messages
+            if isinstance(message, Receive)
+        ]
+        if requests:
+            self.awaited[id(call)] = requests
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note the complete receives: they happened before the next events of the rank."""
         pid = call.rank.pid
         clock = self.session.clocks.now(pid).count
-        for posted in self.starts.pop(id(call), ()):
-            if posted.request is not None and posted.request.done:
-                # A call such as Sendrecv may send its message before its receive is complete.
-                posted.done = clock + ("end" in call.name)
+        started = self.starts.pop(id(call), None)
+        if started is not None:
+            for posted in started:
+                request = posted.request
+                if request is not None and request.done:
+                    # A call such as Sendrecv may send its message before its receive is complete.
+                    posted.done = clock + ("end" in call.name)
+                    self.incomplete.pop(request, None)
         if call.name in _MATCHING:
             send = getattr(getattr(result, "_impl", None), "send", None)
             if isinstance(send, Send):
                 self._probe_returned(call, send)
         waited = self.awaited.pop(id(call), None)
         if waited:
-            done = {id(request) for request in waited if request.done}
-            for box in self.boxes.values():
-                if box.pid == pid:
-                    for posted in reversed(box.receives):
-                        if id(posted.request) in done and posted.done is None:
-                            posted.done = clock
-                        elif posted.done is not None and len(done) == 1:
-                            break
+            for request in waited:
+                if request.done:
+                    completed = self.incomplete.pop(request, None)
+                    if completed is not None:
+                        completed.done = clock
 
     def call_failed(self, call: MpiCall, error: BaseException) -> None:
         """Forget the call."""
@@ -294,7 +270,7 @@ class RaceChecks(Checker):
             if waiting is None:
                 return None, False
             return f"{waiting.call.name} waits for the message that it took in this run", False
-        if other.nbytes > posted.nbytes or received.nbytes > later.nbytes:
+        if 0 <= posted.nbytes < other.nbytes or 0 <= later.nbytes < received.nbytes:
             return "the other message does not fit into the buffer", False
         if not later.accepts(received):
             return (
@@ -361,3 +337,6 @@ def _line(posted: Posted) -> str:
 
 def _takes_status(call: MpiCall) -> bool:
     return any(isinstance(value, Status) for value in call.having(Role.STATUS).values())
+
+
+checker("races", "receives from any source that could have taken another message")(RaceChecks)

@@ -6,10 +6,11 @@ import pickle
 from collections.abc import Sequence
 
 from pysmpi import text
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import call_text
-from pysmpi.checkers.registry import Checker, checker
-from pysmpi.diagnostics import Diagnostic, register
-from pysmpi.mpi.calls import MpiCall, Role
+from pysmpi.checkers.problems.requests import Incomplete, ObjectLost, Unstarted
+from pysmpi.checkers.registry import checker
+from pysmpi.mpi.calls import MpiCall, Procedure, Role
 from pysmpi.mpi.collective.background import CollectiveOperation
 from pysmpi.mpi.point_to_point.envelopes import ObjectBuffer
 from pysmpi.mpi.point_to_point.operations import (
@@ -26,116 +27,6 @@ from pysmpi.python.frames import CallSite
 from pysmpi.ranks.outcomes import RankState
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding, Place
-
-
-@register
-class Incomplete(Diagnostic):
-    """A non-blocking operation was started, and no `Wait` or successful `Test` completed it.
-
-    The report names the line that started the operation. The request may have been dropped, or the
-    program ended before a `Wait`. `Free` of a collective or one-sided operation, and of an active
-    persistent receive, is reported too. `Free` of other sends and receives is allowed.
-
-    ## Why it is bad
-
-    Until the completing call the program must not touch the buffer, and a receive buffer may still
-    be empty. A library may move the data only inside of MPI calls, so a message whose request was
-    dropped may never be sent.
-
-    ## Example
-
-    ```python
-    comm.isend(data, dest=1)  # the request is dropped
-    ```
-
-    ## What to do
-
-    Keep the request and call `Wait`, or `MPI.Request.Waitall` on a list of them, before the buffer
-    is used again and before the end of the program.
-
-    ## References
-
-    MPI 4.1, sections 3.7.3 (communication completion), 3.9, 6.12 and 12.3.5 (`Free` of requests),
-    and 11.2.2 (finalization).
-    """
-
-    code = "PSM117"
-    title = "request never completed"
-
-
-@register
-class Unstarted(Diagnostic):
-    """A persistent request was awaited without a start, or not freed, or partitions not ready.
-
-    ## Why it is bad
-
-    `Send_init`, `Recv_init` and the `*_init` forms of collective calls only prepare an operation.
-    Without `Start` nothing is sent, and the partner waits. A persistent request stays alive after
-    each `Wait`, until `Free`. A partitioned send ends only once `Pready` was called for each
-    partition.
-
-    A `Wait` or `Test` on an inactive request returns at once, which MPI allows. It is not reported
-    if the request was started at any time before `Free`.
-
-    ## Example
-
-    ```python
-    request = comm.Send_init(data, dest=1)
-    request.Wait()  # returns at once: nothing was started
-    request.Free()
-    ```
-
-    ## What to do
-
-    Call `request.Start()` before each `Wait`, and `request.Free()` after the last one; for a
-    partitioned send `Pready`, `Pready_range` or `Pready_list` in between.
-
-    ## References
-
-    MPI 4.1, sections 3.7.3 (inactive requests), 3.9 and 6.13 (persistent communication), 4.2
-    (partitioned communication).
-    """
-
-    code = "PSM118"
-    title = "persistent request misused"
-
-
-@register
-class ObjectLost(Diagnostic):
-    """An upper-case call completed the request of a lower-case `irecv`, and the object is lost.
-
-    `wait`, `waitall`, `test` and their like return the objects that have arrived. `Wait`, `Waitall`
-    and `Test` return none, and afterwards the request is null: a `wait` on it returns None. Objects
-    that are None are not reported.
-
-    ## Why it is bad
-
-    The message was received, and the program works on without its data.
-
-    ## Example
-
-    ```python
-    if comm.rank == 0:
-        requests = [comm.irecv(source=i) for i in range(1, comm.size)]
-        MPI.Request.Waitall(requests)
-        parts = [request.wait() for request in requests]  # each is None
-    else:
-        comm.send(comm.rank, dest=0)
-    ```
-
-    ## What to do
-
-    Complete the request of a lower-case call by a lower-case call:
-    `parts = MPI.Request.waitall(requests)`.
-
-    ## References
-
-    mpi4py, "Communication of generic Python objects"; MPI 4.1, section 3.7.3.
-    """
-
-    code = "PSM129"
-    title = "object lost by an upper-case wait"
-
 
 _RECEIVE = (
     "3.9: an active receive is not freed, as nothing shows afterwards that the message is there"
@@ -162,7 +53,6 @@ class Tracked:
         self.awaited = False  # a call has waited for it
 
 
-@checker("requests", "requests that are never completed, started or freed")
 class RequestChecks(Checker):
     """Follows the requests of every rank from their start to their completion."""
 
@@ -170,6 +60,10 @@ class RequestChecks(Checker):
         self.tracked: dict[int, Tracked] = {}  # by id of the operation
         self.operations: dict[int, list[RequestOperation]] = {}  # by id of the call
         self.active: set[int] = set()  # persistent operations that are freed while they run
+
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """Calls with requests, and results of all."""
+        return event == "call_returned" or Role.REQUEST in procedure.places
 
     def call_made(self, call: MpiCall) -> None:
         """Note the operations that the call may complete or start."""
@@ -189,8 +83,8 @@ class RequestChecks(Checker):
     def call_returned(self, call: MpiCall, result: object) -> None:
         """Note new requests, and forget those that are complete."""
         operations = self.operations.pop(id(call), None)
-        if call.name in _COMPLETING:
-            for operation in operations or ():
+        if operations is not None and call.name in _COMPLETING:
+            for operation in operations:
                 self._look_for_object(call, operation)
         if operations is None and call.handles:
             operations = [tracked.operation for tracked in self._of_handles(call.handles)]
@@ -208,13 +102,18 @@ class RequestChecks(Checker):
                     if freed:
                         self._look_at_freed(tracked, call)
                     del self.tracked[id(operation)]
-        for handle in result if isinstance(result, tuple) else (result,):
-            if isinstance(handle, Request):
-                operation = handle._impl
-                if isinstance(operation, RequestOperation):
-                    if call.values and handle is call.values[0]:
-                        continue
-                    self.tracked[id(operation)] = Tracked(handle, operation, call)
+        if isinstance(result, Request):
+            self._track(call, result)
+        elif isinstance(result, tuple):
+            for handle in result:
+                if isinstance(handle, Request):
+                    self._track(call, handle)
+
+    def _track(self, call: MpiCall, handle: Request) -> None:
+        operation = handle._impl
+        if isinstance(operation, RequestOperation):
+            if not call.values or handle is not call.values[0]:
+                self.tracked[id(operation)] = Tracked(handle, operation, call)
 
     def _look_at_freed(self, tracked: Tracked, call: MpiCall) -> None:
         """Report a freed request that MPI does not let a program free."""
@@ -298,9 +197,11 @@ class RequestChecks(Checker):
 
 
 def _operations(call: MpiCall) -> list[RequestOperation]:
-    operations = []
-    for value in call.having(Role.REQUEST).values():
-        for item in value if isinstance(value, list | tuple) else (value,):
+    operations: list[RequestOperation] = []
+    values = call.values
+    for i, _ in call.procedure.places.get(Role.REQUEST, ()):
+        value = values[i] if i < len(values) else None
+        for item in value if isinstance(value, (list, tuple)) else (value,):
             operation = getattr(item, "_impl", None)
             if isinstance(operation, RequestOperation):
                 operations.append(operation)
@@ -396,3 +297,6 @@ def _unfreed(call: MpiCall, pids: list[int]) -> Finding:
         "MPI 4.1, section 3.9: a persistent request lives until it is freed",
         "call Free() on the request after its last Wait()",
     )
+
+
+checker("requests", "requests that are never completed, started or freed")(RequestChecks)

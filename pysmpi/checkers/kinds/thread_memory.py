@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import linecache
 from functools import cache
-from typing import NamedTuple
 
 from pysmpi.checkers.describing import place
-from pysmpi.checkers.kinds.buffers import BuffersOverlap, BufferTouched
 from pysmpi.checkers.memory import MemoryWatch, Touch, WatchedRegion, overlap
 from pysmpi.checkers.memory_of_calls import memory_of_arguments, receives, uses_memory
+from pysmpi.checkers.problems.buffers import BuffersOverlap, BufferTouched
 from pysmpi.checkers.thread_clocks import ThreadClocks
 from pysmpi.mpi.base.ranks import Rank
 from pysmpi.mpi.calls import CallKind, MpiCall
@@ -25,13 +24,32 @@ _CURE = "let one thread wait for the other in between (join, a lock, an event, a
 _Event = tuple[int, int]
 
 
-class CallMemory(NamedTuple):
+class CallMemory:
     """The memory that a call of a thread reads and writes, at an event of this thread."""
 
-    event: _Event
-    call: MpiCall
-    reads: list[WatchedRegion]
-    writes: list[WatchedRegion]
+    __slots__ = ("event", "call", "reads", "writes")
+
+    def __init__(
+        self,
+        event: _Event,
+        call: MpiCall,
+        reads: list[WatchedRegion],
+        writes: list[WatchedRegion],
+    ) -> None:
+        self.event = event
+        self.call = call
+        self.reads = reads
+        self.writes = writes
+
+
+class _Use:
+    """The use of memory by a line, at an event of its thread."""
+
+    __slots__ = ("event", "memory")
+
+    def __init__(self, event: _Event, memory: WatchedRegion) -> None:
+        self.event = event
+        self.memory = memory
 
 
 class ThreadMemory:
@@ -178,11 +196,6 @@ class ThreadMemory:
                 "use different buffers, or " + _CURE,
             )
         )
-
-
-class _Use(NamedTuple):
-    event: _Event
-    memory: WatchedRegion
 
 
 def _polls(site: CallSite | None) -> bool:

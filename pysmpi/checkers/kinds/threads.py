@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pysmpi.checkers.base import Checker
 from pysmpi.checkers.describing import communicator_handle, communicator_of, place
 from pysmpi.checkers.kinds.thread_memory import ThreadMemory
 from pysmpi.checkers.order import group_of
-from pysmpi.checkers.registry import Checker, checker
+from pysmpi.checkers.problems.threads import ThreadLevel
+from pysmpi.checkers.registry import checker
 from pysmpi.checkers.thread_clocks import ThreadClocks
-from pysmpi.diagnostics import Diagnostic, register
 from pysmpi.mpi.base.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -18,54 +19,9 @@ from pysmpi.mpi.base.constants import (
     THREAD_SINGLE,
 )
 from pysmpi.mpi.base.options import ENVIRONMENT
-from pysmpi.mpi.calls import CallKind, MpiCall
+from pysmpi.mpi.calls import CallKind, MpiCall, Procedure
 from pysmpi.ranks.simulation import Simulation
 from pysmpi.reports.findings import Finding
-
-
-@register
-class ThreadLevel(Diagnostic):
-    """A thread made a call of MPI that the thread level of its rank does not allow.
-
-    With `THREAD_FUNNELED` only the thread that initialized MPI may call it; with `THREAD_SINGLE`
-    there is no other thread; with `THREAD_SERIALIZED` one thread at a time calls MPI. mpi4py asks
-    for `THREAD_MULTIPLE` unless `mpi4py.rc` says otherwise.
-
-    Also with `THREAD_MULTIPLE`: threads whose collective calls on one communicator have no order,
-    a thread that receives the message which another one has found by `Probe` or `Iprobe`, a thread
-    that frees or changes a handle which another one uses, and `Finalize` before the calls of other
-    threads have ended. Locks, queues, events, and the start and end of threads are an order.
-
-    ## Why it is bad
-
-    A library without locks for threads corrupts its data. Collective calls of two threads match in
-    another order in each rank. A message that is gone leaves its thread waiting, or with another
-    message than it has made room for.
-
-    ## Example
-
-    ```python
-    mpi4py.rc.thread_level = "funneled"
-    from mpi4py import MPI
-
-    threading.Thread(target=MPI.COMM_WORLD.Barrier).start()
-    ```
-
-    ## What to do
-
-    Ask for `THREAD_MULTIPLE`, and test `MPI.Query_thread()`; or make all calls in the main thread.
-    Give each thread a communicator of its own (`comm.Dup()`). Use `Mprobe` or `Improbe`, and
-    receive by the `Message` that they return.
-
-    ## References
-
-    MPI 4.1, sections 11.6 (MPI and threads), 6.14 (correctness of collective calls) and 3.8.2
-    (matching probe).
-    """
-
-    code = "PSM125"
-    title = "call not allowed to this thread"
-
 
 _NAMES = {
     THREAD_SINGLE: "THREAD_SINGLE",
@@ -79,6 +35,7 @@ _RECEIVES = frozenset(
 )
 _ENDS = frozenset(("Free", "free", "Set", "Delete", "Close", "Disconnect"))
 _MANY = 1000  # handles before all are dropped
+_INITS = frozenset(("Init", "Init_thread"))
 _ANYWHERE = frozenset(("Query_thread", "Is_thread_main", "Is_initialized", "Is_finalized"))
 
 
@@ -102,7 +59,6 @@ class FoundMessage:
         self.received: ThreadCall | None = None
 
 
-@checker("threads", "calls of threads against the thread level of their rank, and each other")
 class ThreadChecks(Checker):
     """Compares the thread of each call with the thread level of its rank, and with other threads.
 
@@ -121,7 +77,13 @@ class ThreadChecks(Checker):
         # By pid and identity of a handle, with the handle: its last use by each thread.
         self.handles: dict[tuple[int, int], tuple[object, dict[int, ThreadCall]]] = {}
         self.last: dict[int, dict[int, ThreadCall]] = {}  # by pid, the last call of each thread
+        self.calling: set[int] = set()  # pids whose calls are not all of the main thread
+        self.probing: set[int] = set()  # pids that have found a message by a probe
         self.reported: set[object] = set()
+
+    def concerns(self, event: str, procedure: Procedure) -> bool:
+        """All calls but those that every thread may make; local ones use handles and memory."""
+        return procedure.name not in _ANYWHERE
 
     def begin(self, simulation: Simulation) -> None:
         """Follow the locks of threads."""
@@ -135,7 +97,7 @@ class ThreadChecks(Checker):
     def call_made(self, call: MpiCall) -> None:
         """Look at the thread."""
         rank = call.rank
-        if call.name in ("Init", "Init_thread"):
+        if call.name in _INITS:
             self.inits[rank.pid] = call
         if call.name in _ANYWHERE:
             return
@@ -169,12 +131,15 @@ class ThreadChecks(Checker):
 
     def call_returned(self, call: MpiCall, result: object) -> None:
         """The thread leaves the call; a probe may have found a message."""
-        self.inside.get(call.rank.pid, {}).pop(id(call), None)
+        others = self.inside.get(call.rank.pid)
+        if others:
+            others.pop(id(call), None)
         if self.clocks.has_others(call.rank) and call.name not in _ANYWHERE:
             event = self.clocks.now(call.fiber, call.rank)
             self.last.setdefault(call.rank.pid, {})[event[0]] = ThreadCall(call, event)
             self.memory.call_returned(call)
         if call.name in _PROBES and (result or call.name[0] in "Pp"):
+            self.probing.add(call.rank.pid)
             key, envelope = _envelope(call)
             event = self.clocks.now(call.fiber, call.rank)
             messages = self.probed.setdefault(key, {})
@@ -253,6 +218,11 @@ class ThreadChecks(Checker):
             )
 
     def _among_threads(self, call: MpiCall) -> None:
+        pid = call.rank.pid
+        if call.fiber is not call.rank.fiber:
+            self.calling.add(pid)
+        elif not (pid in self.calling or pid in self.probing or pid in self.clocks.threaded):
+            return  # other threads begin later, and know of this call
         group = group_of(call)
         if group is not None:
             calls = self.collective.setdefault((call.rank.pid, group.key), {})
@@ -374,3 +344,8 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
         first == second or any_ in (first, second)
         for (first, second), any_ in ((sources, ANY_SOURCE), (tags, ANY_TAG))
     )
+
+
+checker("threads", "calls of threads against the thread level of their rank, and each other")(
+    ThreadChecks
+)

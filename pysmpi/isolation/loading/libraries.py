@@ -25,7 +25,7 @@ from pysmpi.isolation.exchange import Exchange
 from pysmpi.isolation.kinds import contents
 from pysmpi.isolation.kinds.c_state import CState
 from pysmpi.isolation.kinds.registries import Registries
-from pysmpi.isolation.kinds.tools import Hooks
+from pysmpi.isolation.kinds.thread_hooks import Hooks
 from pysmpi.isolation.loading.imports import ImportSystem
 from pysmpi.isolation.threads.fibers import Threads
 from pysmpi.patching.patches import Patches

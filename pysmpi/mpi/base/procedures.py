@@ -41,6 +41,8 @@ class Role(Enum):
     INFO = "info"
     OTHER = "other"
 
+    __hash__ = object.__hash__  # in C; that of Enum takes longer than the look-up
+
 
 # The roles of the parameters of mpi4py by their names.
 _ROLES: Final = {

@@ -27,7 +27,14 @@ from pysmpi.mpi.base.procedures import CallKind, Procedure, Role
 from pysmpi.mpi.base.settings import CallSettings
 from pysmpi.mpi.base.state import forget
 from pysmpi.mpi.base.telling import CallTeller
-from pysmpi.python.frames import BOUNDARY, CallSite, calling_code, current_site, greenlet_site
+from pysmpi.python.frames import (
+    BOUNDARY,
+    CallSite,
+    calling_code,
+    current_site,
+    current_sites,
+    greenlet_site,
+)
 
 _NEVER = 1 << 62  # beats
 _READINGS = 1024  # of clocks, between two looks whether anything else happens
@@ -511,6 +518,12 @@ class MpiCall:
             else:
                 self._site = greenlet_site(fiber.waiting or fiber)
         return self._site
+
+    def locate(self) -> None:
+        """Note the places of the call while its frame is there."""
+        fiber = self.fiber
+        if fiber is None or fiber is fiber_of(getcurrent()):
+            self._site, self.library = current_sites(BOUNDARY)
 
     @property
     def caller(self) -> CodeType | None:
