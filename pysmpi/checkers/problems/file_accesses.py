@@ -42,6 +42,9 @@ class FileConflict(Diagnostic):
     and `file.Sync()` between the two, or close the file and open it again. `Set_atomicity(True)`
     helps if all ranks use the file of one call of `Open`.
 
+    The check compares at most 1,000,000 pairs of accesses to a file. It does not see `Set_size`,
+    `Preallocate`, and uses of the file without MPI.
+
     ## References
 
     MPI 4.1, section 14.6.1 (file consistency).
