@@ -57,8 +57,10 @@ class Unfinalized(Diagnostic):
 
     ```python
     import mpi4py
+
     mpi4py.rc.initialize = False
     from mpi4py import MPI
+
     MPI.Init()
     MPI.COMM_WORLD.Barrier()
     # no MPI.Finalize()
