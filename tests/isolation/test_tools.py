@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pysmpi.isolation.kinds import tools
+from pysmpi.isolation.kinds import thread_hooks, tools
 from pysmpi.mpi.base.ranks import Fiber
 
 # What docs/reference/debugging.md says of Python 3.12 and later.
@@ -455,22 +455,25 @@ def test_hooks_are_read_and_set_with_and_without_the_extension() -> None:
     def trace(frame: object, event: str, argument: object) -> None:
         return None
 
-    ways = [(tools._read_python, tools._put_python), (tools._read, tools._put)]
+    ways = [
+        (thread_hooks._read_python, thread_hooks._put_python),
+        (thread_hooks._read, thread_hooks._put),
+    ]
     before = sys.gettrace(), sys.getprofile()
     for read, put in ways:
         try:
             sys.setprofile(trace)
             sys.settrace(trace)
             both = read()
-            put(*tools._NONE)
+            put(*thread_hooks._NONE)
             nothing = read()
             cleared = sys.getprofile(), sys.gettrace()
             put(*both)
             restored = sys.getprofile(), sys.gettrace()
-            put(tools._NONE[0], both[1])
+            put(thread_hooks._NONE[0], both[1])
             one = sys.getprofile(), sys.gettrace()
         finally:
             sys.setprofile(before[1])
             sys.settrace(before[0])
-        assert both[0][0] and both[1][0] and nothing == tools._NONE
+        assert both[0][0] and both[1][0] and nothing == thread_hooks._NONE
         assert cleared == (None, None) and restored == (trace, trace) and one == (None, trace)

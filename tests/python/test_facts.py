@@ -235,7 +235,7 @@ from pysmpi.errors import UsageError
 from pysmpi.folding import handler
 from pysmpi.isolation import versions
 from pysmpi.isolation.exchange import Exchange
-from pysmpi.isolation.kinds import assigned, attributes, tools
+from pysmpi.isolation.kinds import assigned, attributes, thread_hooks
 from pysmpi.patching import lookalike
 from pysmpi.patching.patches import Patches
 from pysmpi.patching.replacing import methods
@@ -244,7 +244,7 @@ off = {
     "frame-stacks": switching.waiting is switching.beginning,
     "dictionary-versions": versions.Versions is versions.NoVersions,
     "assignments": attributes.attribute_hooks is None,
-    "trace-functions": tools._read is tools._read_python,
+    "trace-functions": thread_hooks._read is thread_hooks._read_python,
     "builtin-functions": type(lookalike.like(len, lambda thing: 0)) is FunctionType,
 }
 methods(Patches(), datetime.datetime, {"now": classmethod(lambda cls: 0)})
