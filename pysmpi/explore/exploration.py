@@ -73,7 +73,7 @@ class TriedRemedy:
 
     @property
     def verdict(self) -> str:
-        """What was seen, in words."""
+        """The result of the tries, in words."""
         if self.complete:
             return "all orders with buffered sends pass" if self.buffered else "all orders pass"
         some = " with buffered sends" if self.buffered else ""

@@ -140,7 +140,7 @@ def current_place(universe: Universe, pid: int) -> str:
 
 
 def remedies(passing: Trace, failing: Trace, ranks: int) -> list[Remedy]:
-    """What may let all orders pass, the simplest first."""
+    """The changes that may let all orders pass, the simplest first."""
     usual = {event.receipt: i for i, event in enumerate(passing.events) if event.kind == MATCH}
     taken = {match.event: match for match in passing.matches}
     others = {match.event: match for match in failing.matches}
@@ -177,7 +177,7 @@ def _named(passing: Trace, one: LocatedMatch, other: LocatedMatch, ranks: int) -
 
 
 def _text(one: LocatedMatch, turns: Sequence[tuple[int, ...]], what: str, unit: str) -> str:
-    """What the receives of a line do, in words."""
+    """The tags or sources that the receives of a line name, in words."""
     values = {value for mine in turns for value in mine}
     if len(values) == 1:
         return f"{one.receive} names the {what} of its message ({f'{unit} {values.pop()}'.strip()})"

@@ -135,7 +135,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _wrong(result: Result) -> tuple[bool, set[str], bool]:
-    """What the run did not have: own arrays, results of skipped functions, and measured times."""
+    """The things that the run lacked: own arrays, results of skipped functions, measured times."""
     sampled = [] if result.shadow is None else result.shadow["sampled"]
     names = {
         point["place"].rpartition(":")[2].rpartition(".")[2]

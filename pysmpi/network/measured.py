@@ -115,7 +115,7 @@ class MeasuredPreset:
             )  # fmt: skip
 
     def far_from(self, latency: float, bandwidth: float) -> str:
-        """What is unlikely in the figures of a network of this kind; an empty text if nothing.
+        """The unlikely figures of a network of this kind; an empty text if there are none.
 
         A mistake of bits for bytes is a factor of 8.
         """

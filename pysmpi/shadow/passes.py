@@ -236,7 +236,7 @@ CALLS = 50  # of an empty function, by which the costs of sampling are measured
 
 @record(frozen=True)
 class Costs:
-    """What the clock of a rank sees of the work of sampling (ns).
+    """The times (ns) of the work of sampling, as the clock of a rank measures them.
 
     That of a skipped call, that of a measured one, and the part of it that is in the measure.
     """

@@ -1,4 +1,4 @@
-"""What would repair a program: each remedy is tried in all orders; only those that work count."""
+"""Remedies of a program: each is tried in all orders, and only those that work count."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Requests:
         return request
 
     def result(self, request: Any) -> int:
-        """What is logged of a complete request."""
+        """The value that the log gets for a complete request."""
         array = self.arrays[id(request)][1]
         return int(array[0]) if any(one is request for one in self.receives) else -1
 

@@ -37,7 +37,7 @@ class Subtree:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker tells the coordinator."""
+    """The report of a worker to the coordinator."""
 
     idle: bool
     sent: int
